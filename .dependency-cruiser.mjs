@@ -1,0 +1,79 @@
+/** Which folder may import which. Everything points downward; a library is entered by its index only. */
+const lib = (name) => `^libs/${name}/src/`;
+const only = (from, allowed) => ({
+  name: `${from.replaceAll('/', '-')}-imports`,
+  comment: `${from} may import: ${allowed.join(', ') || 'no other library'}`,
+  severity: 'error',
+  from: { path: `^${from}/src/` },
+  to: {
+    path: '^(libs|apps)/',
+    pathNot: [`^${from}/src/`, ...allowed.map(lib)].concat('^libs/testing/src/'),
+  },
+});
+
+export default {
+  forbidden: [
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'not-resolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    {
+      name: 'library-by-its-index',
+      severity: 'error',
+      from: { path: '^(libs|apps|test)/([^/]+)/' },
+      to: { path: '^libs/([^/]+)/src/(?!index\\.ts$)', pathNot: ['^libs/$2/src/'] },
+    },
+    {
+      name: 'libraries-never-import-apps',
+      severity: 'error',
+      from: { path: '^libs/' },
+      to: { path: '^apps/' },
+    },
+    {
+      name: 'testing-is-for-tests',
+      severity: 'error',
+      from: { path: '^(libs|apps)/', pathNot: ['\\.test\\.ts$', '\\.conformance\\.ts$', '^libs/testing/'] },
+      to: { path: '^libs/testing/' },
+    },
+    {
+      name: 'pure-libraries-do-no-io',
+      severity: 'error',
+      from: { path: '^libs/(policy|resilience|fleet|views)/src/', pathNot: '\\.test\\.ts$' },
+      to: { dependencyTypes: ['core'] },
+    },
+    {
+      name: 'nest-lives-in-the-control-plane',
+      severity: 'error',
+      from: { path: '^(libs|apps)/', pathNot: ['^apps/control-plane/', '^libs/agent/src/nest/'] },
+      to: { path: '^node_modules/@nestjs/' },
+    },
+    {
+      name: 'etcd-lives-in-the-store',
+      severity: 'error',
+      from: { path: '^(libs|apps)/', pathNot: '^libs/store/' },
+      to: { path: '^node_modules/etcd3/' },
+    },
+    only('libs/resilience', []),
+    only('libs/policy', ['resilience']),
+    only('libs/fleet', ['resilience']),
+    only('libs/store', []),
+    only('libs/protocol', []),
+    only('libs/telemetry', []),
+    only('libs/views', ['policy', 'fleet', 'resilience']),
+    only('libs/agent', ['policy', 'resilience', 'protocol']),
+    only('libs/testing', ['resilience']),
+    only('apps/control-plane', ['policy', 'store', 'protocol', 'fleet', 'resilience', 'views', 'telemetry']),
+    only('apps/agent', ['agent', 'policy', 'resilience', 'telemetry']),
+    only('apps/cli', ['policy', 'views', 'agent', 'telemetry']),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: ['/dist/', '/generated/'] },
+    tsPreCompilationDeps: true,
+    combinedDependencies: true,
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['source', 'import', 'require', 'node', 'default', 'types'],
+      extensions: ['.ts', '.js', '.mjs'],
+      extensionAlias: { '.js': ['.ts', '.js'] },
+    },
+  },
+};

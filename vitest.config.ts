@@ -1,0 +1,40 @@
+import { defineConfig } from 'vitest/config';
+
+const source = { ssr: { resolve: { conditions: ['source', 'node', 'import', 'module', 'default'] } } };
+
+/** `unit` needs no build and no server; `real` uses etcd and built processes; `fault` kills and pauses them. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        ...source,
+        test: {
+          name: 'unit',
+          include: ['libs/**/*.test.ts', 'apps/**/*.test.ts', 'test/scenarios/**/*.test.ts'],
+          exclude: ['**/*.real.test.ts', '**/dist/**', '**/node_modules/**'],
+          testTimeout: 20_000,
+        },
+      },
+      {
+        ...source,
+        test: {
+          name: 'real',
+          include: ['libs/**/*.real.test.ts', 'apps/**/*.real.test.ts', 'test/e2e/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+      {
+        ...source,
+        test: {
+          name: 'fault',
+          include: ['test/fault/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
