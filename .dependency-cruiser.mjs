@@ -62,7 +62,17 @@ export default {
     only('libs/testing', ['resilience']),
     only('apps/control-plane', ['policy', 'store', 'protocol', 'fleet', 'resilience', 'views', 'telemetry']),
     only('apps/agent', ['agent', 'policy', 'resilience', 'telemetry']),
-    only('apps/cli', ['policy', 'views', 'agent', 'telemetry']),
+    {
+      // The one command starts the server and the sidecar in its own process.
+      ...only('apps/cli', ['policy', 'views', 'agent', 'telemetry']),
+      to: {
+        path: '^(libs|apps)/',
+        pathNot: [
+          '^apps/(cli|control-plane|agent)/src/',
+          ...['policy', 'views', 'agent', 'telemetry', 'testing'].map(lib),
+        ],
+      },
+    },
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
@@ -73,7 +83,6 @@ export default {
       exportsFields: ['exports'],
       conditionNames: ['source', 'import', 'require', 'node', 'default', 'types'],
       extensions: ['.ts', '.js', '.mjs'],
-      extensionAlias: { '.js': ['.ts', '.js'] },
     },
   },
 };
