@@ -1,0 +1,77 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { AgentStats, CallerMessage, CallerSettings } from './messages.js';
+
+const program = fileURLToPath(new URL('./caller-main.js', import.meta.url));
+const STOP_MS = 5_000;
+
+export interface StateChange {
+  readonly agent: string;
+  readonly service: string;
+  readonly state: string;
+  readonly atMs: number;
+}
+
+/** Processes with agents in them, calling the demo's dependency at a steady rate. */
+export class CallerFleet {
+  private readonly children: ChildProcess[] = [];
+  private readonly changes: StateChange[] = [];
+  private readonly ready: Promise<void>[] = [];
+
+  start(settings: CallerSettings): void {
+    const child = fork(program, [JSON.stringify(settings)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    this.children.push(child);
+    this.ready.push(
+      new Promise((resolve, reject) => {
+        child.once('exit', (code) => reject(new Error(`a caller process ended early (exit code ${code})`)));
+        child.on('message', (message: CallerMessage) => {
+          if (message.type === 'ready') resolve();
+          if (message.type === 'state') this.changes.push(message);
+        });
+      }),
+    );
+    // A caller that ends early is reported by whoever awaits `untilReady`.
+    this.ready.at(-1)?.catch(() => undefined);
+  }
+
+  async untilReady(): Promise<void> {
+    await Promise.all(this.ready);
+  }
+
+  /** Changes of agents' breakers of one service since a point of the machine's monotonic clock. */
+  changesOf(service: string, sinceMs: number): StateChange[] {
+    return this.changes.filter((one) => one.service === service && one.atMs >= sinceMs);
+  }
+
+  async stats(): Promise<AgentStats[]> {
+    const answers = this.children.map(
+      (child) =>
+        new Promise<readonly AgentStats[]>((resolve, reject) => {
+          const listen = (message: CallerMessage) => {
+            if (message.type !== 'stats') return;
+            child.off('message', listen);
+            resolve(message.agents);
+          };
+          child.on('message', listen);
+          child.send({ type: 'stats' }, (error) => {
+            if (error) reject(error);
+          });
+        }),
+    );
+    return (await Promise.all(answers)).flat();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.children.map(stopChild));
+  }
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+  if (child.connected) child.send({ type: 'stop' }, () => undefined);
+  else child.kill('SIGTERM');
+  await ended;
+  clearTimeout(timer);
+}

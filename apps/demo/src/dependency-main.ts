@@ -1,0 +1,15 @@
+import { Dependency } from './dependency.js';
+
+const [port = '9400', ...services] = process.argv.slice(2);
+const dependency = new Dependency(services);
+
+try {
+  const listening = await dependency.listen(Number(port));
+  process.stdout.write(`${JSON.stringify({ msg: 'listening', port: listening })}\n`);
+} catch (error) {
+  const message = (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? `port ${port} is taken` : String(error);
+  process.stderr.write(`The demo's dependency could not start: ${message}.\n`);
+  process.exitCode = 1;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => dependency.close());

@@ -1,0 +1,2 @@
+export { playTour } from './tour.js';
+export { runDemo } from './demo.js';
