@@ -66,6 +66,8 @@ export default tseslint.config(
   },
   {
     files: ['**/*.test.ts', 'test/**/*.ts'],
+    // Tests are left out of the packages' own projects, so that builds do not carry them.
+    languageOptions: { parserOptions: { projectService: false, project: ['tsconfig.test.json'] } },
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/unbound-method': 'off',

@@ -1,1 +1,7 @@
-export {};
+export { eventually, type EventuallyOptions } from './eventually.js';
+export { freePort } from './free-port.js';
+export { temporaryDirectory, type TemporaryDirectory } from './temporary-directory.js';
+export { startProcess, type Exit, type ProcessOptions, type RunningProcess } from './process.js';
+export { startTcpProxy, type TcpProxy, type TcpProxyOptions } from './tcp-proxy.js';
+export { serverBinary } from './server-binaries.js';
+export { startEtcd, type Etcd, type EtcdOptions } from './etcd.js';
