@@ -30,9 +30,12 @@ export interface RunningProcess extends AsyncDisposable {
   /** What it has written so far, stdout and stderr as they came. */
   output(): string;
   stdout(): string;
+  stderr(): string;
   /** Waits until a line matches; looks at what was written before, too. Throws with the output when it ends first. */
   waitForLine(pattern: string | RegExp, options?: { readonly withinMs?: number }): Promise<string>;
   write(text: string): void;
+  /** Ends its standard input. */
+  endInput(): void;
   signal(signal: NodeJS.Signals): void;
   /** SIGSTOP: it stands still, its sockets stay open. */
   pause(): void;
@@ -77,13 +80,17 @@ function watchOver(child: ChildProcess, options: ProcessOptions): RunningProcess
   const { command, outputMax = 1024 * 1024 } = options;
   const all = collector(outputMax);
   const out = collector(outputMax);
+  const errors = collector(outputMax);
   let exit: Exit | undefined;
   alive.add(child);
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     all.add(text);
     out.add(text);
   });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => all.add(text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    all.add(text);
+    errors.add(text);
+  });
   // A child that ended early makes writes to it fail; `exited` tells.
   child.stdin?.on('error', () => undefined);
   const exited = new Promise<Exit>((resolve) => {
@@ -114,9 +121,11 @@ function watchOver(child: ChildProcess, options: ProcessOptions): RunningProcess
     running: () => exit === undefined,
     output: all.text,
     stdout: out.text,
+    stderr: errors.text,
     waitForLine: (pattern, { withinMs = 5000 } = {}) =>
       lineOf({ command, all, pattern, withinMs, exit: () => exit }),
     write: (text) => void child.stdin?.write(text),
+    endInput: () => void child.stdin?.end(),
     signal,
     pause: () => signal('SIGSTOP'),
     resume: () => signal('SIGCONT'),
