@@ -1,1 +1,2 @@
-export {};
+export { createLogger, type Logger, type LoggerOptions, type LogFormat, type LogLevel } from './logger.js';
+export { startTelemetry, type Telemetry, type TelemetryOptions } from './start-telemetry.js';
