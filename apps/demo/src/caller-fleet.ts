@@ -15,12 +15,14 @@ export interface StateChange {
 /** Processes with agents in them, calling the demo's dependency at a steady rate. */
 export class CallerFleet {
   private readonly children: ChildProcess[] = [];
+  private readonly processOf = new Map<string, ChildProcess>();
   private readonly changes: StateChange[] = [];
   private readonly ready: Promise<void>[] = [];
 
   start(settings: CallerSettings): void {
     const child = fork(program, [JSON.stringify(settings)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     this.children.push(child);
+    for (const instance of settings.instances) this.processOf.set(instance, child);
     this.ready.push(
       new Promise((resolve, reject) => {
         child.once('exit', (code) => reject(new Error(`a caller process ended early (exit code ${code})`)));
@@ -41,6 +43,11 @@ export class CallerFleet {
   /** Changes of agents' breakers of one service since a point of the machine's monotonic clock. */
   changesOf(service: string, sinceMs: number): StateChange[] {
     return this.changes.filter((one) => one.service === service && one.atMs >= sinceMs);
+  }
+
+  /** SIGKILL for the process that holds this agent. */
+  kill(agent: string): void {
+    this.processOf.get(agent)?.kill('SIGKILL');
   }
 
   async stats(): Promise<AgentStats[]> {

@@ -43,6 +43,11 @@ export class Dependency {
     return (this.server.address() as AddressInfo).port;
   }
 
+  /** What reached one service so far, oldest first. */
+  log(service: string): readonly Arrival[] {
+    return this.arrivals.get(service) ?? [];
+  }
+
   close(): void {
     this.server.close();
     this.server.closeAllConnections();
