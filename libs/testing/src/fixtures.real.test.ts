@@ -66,7 +66,7 @@ describe('the TCP proxy', () => {
     const dial = () => {
       const socket = connect(proxy.port, '127.0.0.1');
       socket.on('error', () => undefined);
-      cleanups.push(async () => void socket.destroy());
+      cleanups.push(() => Promise.resolve(socket.destroy()));
       return socket;
     };
     return { proxy, dial };
