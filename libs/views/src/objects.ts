@@ -25,7 +25,13 @@ export interface BreakerObject {
   readonly status: {
     readonly state: 'Closed' | 'Open' | 'HalfOpen' | 'Recovering';
     /** Set by a person, beside the computed state. */
-    readonly forced?: { readonly state: 'Open' | 'Closed'; readonly by: string; readonly reason: string };
+    readonly forced?: {
+      readonly state: 'Open' | 'Closed';
+      readonly by: string;
+      readonly reason: string;
+      /** RFC 3339: when it ends by itself. */
+      readonly until?: string;
+    };
     readonly era: number;
     readonly token: number;
     readonly epoch: number;

@@ -1,0 +1,171 @@
+import { ageText } from './age.js';
+import { plain, type Column } from './column.js';
+import { NO_DATA, percentText, rateText } from './numbers.js';
+import type { BreakerObject } from './objects.js';
+
+/**
+ * What holds for calls, in one word: a forced state before the computed one; Partial = closed for the fleet while
+ * breakers of single agents are not.
+ */
+export type EffectiveState =
+  'ForcedOpen' | 'Open' | 'HalfOpen' | 'Recovering' | 'Partial' | 'ForcedClosed' | 'Closed';
+
+/** Worst first. */
+const ORDER: readonly EffectiveState[] = [
+  'Open',
+  'ForcedOpen',
+  'HalfOpen',
+  'Recovering',
+  'Partial',
+  'ForcedClosed',
+  'Closed',
+];
+
+export function effectiveState({ status }: BreakerObject): EffectiveState {
+  if (status.forced !== undefined) return status.forced.state === 'Open' ? 'ForcedOpen' : 'ForcedClosed';
+  if (status.state === 'Closed' && status.agents.open + status.agents.halfOpen > 0) return 'Partial';
+  return status.state;
+}
+
+/** The share of calls that pass: "0%", "25%", "100%"; "probe" while one is asked for or under way. */
+export function admittedShare(breaker: BreakerObject): string {
+  const { forced, share, state } = breaker.status;
+  if (forced !== undefined) return forced.state === 'Open' ? '0%' : '100%';
+  switch (state) {
+    case 'Open':
+      return '0%';
+    case 'HalfOpen':
+      return 'probe';
+    case 'Recovering':
+      return share ?? NO_DATA;
+    case 'Closed':
+      return '100%';
+  }
+}
+
+/** Worst state first, then most failures, then most calls, then the name. A new array. */
+export function worstFirst(breakers: readonly BreakerObject[]): BreakerObject[] {
+  const failing = ({ status }: BreakerObject) => status.calls.failureRatio ?? -1;
+  return [...breakers].sort(
+    (a, b) =>
+      ORDER.indexOf(effectiveState(a)) - ORDER.indexOf(effectiveState(b)) ||
+      failing(b) - failing(a) ||
+      b.status.calls.perSecond - a.status.calls.perSecond ||
+      compare(a.metadata.namespace, b.metadata.namespace) ||
+      compare(a.metadata.name, b.metadata.name),
+  );
+}
+
+export function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function outOf(breaker: BreakerObject, count: number): string {
+  const { total } = breaker.status.agents;
+  return total === 0 ? NO_DATA : `${count}/${total}`;
+}
+
+/** A breaker nobody reports has no counts; that is not zero calls. */
+function reported(breaker: BreakerObject, text: string): string {
+  return breaker.status.agents.total === 0 ? NO_DATA : text;
+}
+
+function forcedText({ status }: BreakerObject): string {
+  return status.forced === undefined ? NO_DATA : plain(`${status.forced.state} by ${status.forced.by}`);
+}
+
+function probeText({ status: { probe } }: BreakerObject): string {
+  return probe === undefined ? NO_DATA : plain(`${probe.agent} (${probe.calls})`);
+}
+
+export const breakerColumns: readonly Column<BreakerObject>[] = [
+  {
+    name: 'NAME',
+    description: 'Policy and hash of the key.',
+    priority: 0,
+    shape: 'name',
+    cell: (it) => it.metadata.name,
+  },
+  {
+    name: 'STATE',
+    description: 'What holds for calls: forced before computed. Partial = only single agents are not closed.',
+    priority: 0,
+    cell: effectiveState,
+  },
+  {
+    name: 'OPEN',
+    description: 'Agents whose own breaker is open, of those that report this key.',
+    priority: 0,
+    shape: 'number',
+    cell: (it) => outOf(it, it.status.agents.open),
+  },
+  {
+    name: 'SHARE',
+    description: 'Share of calls that pass.',
+    priority: 0,
+    shape: 'number',
+    cell: admittedShare,
+  },
+  {
+    name: 'CALLS/S',
+    description: 'Calls a second over the last 10 s.',
+    priority: 0,
+    shape: 'number',
+    cell: (it) => reported(it, rateText(it.status.calls.perSecond)),
+  },
+  {
+    name: 'ERROR',
+    description: 'Share of failures over the last 10 s.',
+    priority: 0,
+    shape: 'number',
+    cell: (it) => reported(it, percentText(it.status.calls.failureRatio)),
+  },
+  {
+    name: 'REJECTED/S',
+    description: 'Calls rejected a second over the last 10 s.',
+    priority: 0,
+    shape: 'number',
+    cell: (it) => reported(it, rateText(it.status.calls.rejectedPerSecond)),
+  },
+  {
+    name: 'SINCE',
+    description: 'Time in the present state.',
+    priority: 0,
+    shape: 'age',
+    cell: (it, now) => (it.status.since === undefined ? NO_DATA : ageText(it.status.since, now)),
+  },
+  {
+    name: 'KEY',
+    description: 'What the breaker is kept for.',
+    priority: 0,
+    cell: (it) => plain(it.spec.key),
+  },
+  { name: 'POLICY', description: 'Policy that guards it.', priority: 1, cell: (it) => it.spec.policy },
+  { name: 'TARGET', description: 'Service it guards.', priority: 1, cell: (it) => it.spec.target },
+  { name: 'SCOPE', description: 'Who decides and obeys together.', priority: 1, cell: (it) => it.spec.scope },
+  { name: 'THRESHOLD', description: 'What trips it.', priority: 1, cell: (it) => plain(it.spec.threshold) },
+  { name: 'COMPUTED', description: "The fleet's own decision.", priority: 1, cell: (it) => it.status.state },
+  { name: 'FORCED', description: 'State set by a person.', priority: 1, cell: forcedText },
+  {
+    name: 'HALF',
+    description: 'Agents whose own breaker is half-open.',
+    priority: 1,
+    shape: 'number',
+    cell: (it) => outOf(it, it.status.agents.halfOpen),
+  },
+  {
+    name: 'SYNCED',
+    description: 'Agents that have the present verdict in force.',
+    priority: 1,
+    shape: 'number',
+    cell: (it) => outOf(it, it.status.agents.synced),
+  },
+  {
+    name: 'EPOCH',
+    description: 'Counts changes of the verdict.',
+    priority: 1,
+    shape: 'number',
+    cell: (it) => String(it.status.epoch),
+  },
+  { name: 'PROBE', description: 'Agent that holds the probe permit (calls).', priority: 1, cell: probeText },
+];
