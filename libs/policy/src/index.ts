@@ -1,1 +1,29 @@
-export {};
+export { breakerKeyFor, MAX_BREAKER_KEY, type KeyedCall } from './breaker-key.js';
+export { canonicalJson, hashText } from './canonical-hash.js';
+export { compilePolicy, type CompiledPolicy, type StoredIdentity } from './compile.js';
+export { DEFAULTS } from './defaults.js';
+export { formatDuration, parseDuration } from './duration.js';
+export {
+  comparePrecedence,
+  matchesCaller,
+  policyIndex,
+  shadowed,
+  type MatchedCall,
+  type PolicyIndex,
+  type Shadowing,
+} from './match.js';
+export { formatPercent, parsePercent } from './percent.js';
+export {
+  formatProblem,
+  formatProblems,
+  placeText,
+  type Path,
+  type Problem,
+  type ProblemPlace,
+  type ProblemReason,
+} from './problem.js';
+export type { JsonSchema } from './schema/builders.js';
+export { API_VERSION, POLICY_KIND, policyJsonSchema, policySchema } from './schema/policy.js';
+export type { PolicySpec, ResiliencePolicy } from './schema/policy.js';
+export { validatePolicy, type Validation } from './validate.js';
+export { warnings, type Warning } from './warnings.js';

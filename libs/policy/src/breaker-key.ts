@@ -1,0 +1,31 @@
+/** Longest key text, in characters. */
+export const MAX_BREAKER_KEY = 256;
+
+/** One call, as far as keys are made of it. */
+export interface KeyedCall {
+  readonly operation: string;
+  /** Labels of the calling agent. */
+  readonly callerLabels: Readonly<Record<string, string>>;
+  /** Given with the call; absent = none. */
+  readonly attributes?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * The key a breaker is kept under, for people and for comparison: "target", "operation=GET /v1/recs",
+ * "caller.zone=a,call.shard=7", in the order of `per`. A missing label or attribute gives an empty value, so those
+ * calls share one breaker. A longer text than MAX_BREAKER_KEY is cut, and calls that differ only beyond it share one.
+ */
+export function breakerKeyFor(per: readonly string[], call: KeyedCall): string {
+  if (per.length === 1 && per[0] === 'target') return 'target';
+  const text = per.map((part) => keyPart(part, call)).join(',');
+  return text.length <= MAX_BREAKER_KEY ? text : text.slice(0, MAX_BREAKER_KEY);
+}
+
+function keyPart(part: string, call: KeyedCall): string {
+  if (part === 'target') return part;
+  if (part === 'operation') return `operation=${call.operation}`;
+  const dot = part.indexOf('.');
+  const from = part.startsWith('caller.') ? call.callerLabels : call.attributes;
+  const name = part.slice(dot + 1);
+  return `${part}=${from !== undefined && Object.hasOwn(from, name) ? (from[name] ?? '') : ''}`;
+}

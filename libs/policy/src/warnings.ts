@@ -1,0 +1,82 @@
+import { DEFAULTS } from './defaults.js';
+import { parseDuration } from './duration.js';
+import type { Path } from './problem.js';
+import { pathText } from './problem.js';
+import type { ResiliencePolicy } from './schema/policy.js';
+
+/** Advice about a valid policy: it is accepted, and may not do what its author expects. */
+export interface Warning {
+  readonly path: string;
+  readonly message: string;
+}
+
+const UNSAFE_METHODS: ReadonlySet<string> = new Set(['POST', 'PATCH']);
+
+/** In the order of the document; empty = nothing to say. */
+export function warnings(policy: ResiliencePolicy): readonly Warning[] {
+  return [
+    ...callWarnings(policy),
+    ...breakerWarnings(policy),
+    ...bulkheadWarnings(policy),
+    ...rolloutWarning(policy),
+  ];
+}
+
+function warning(path: Path, message: string): Warning {
+  return { path: pathText(['spec', ...path]), message };
+}
+
+function callWarnings({ spec }: ResiliencePolicy): Warning[] {
+  const found: Warning[] = [];
+  const { retry } = spec;
+  if (spec.timeout?.total === undefined) {
+    found.push(warning(['timeout', 'total'], `absent: a call may take ${DEFAULTS.timeout.total} in all`));
+  }
+  if (retry !== undefined && retry.maxAttempts !== 1 && retry.budget === undefined) {
+    const { ratio, minPerSecond, window } = DEFAULTS.retry.budget;
+    const message = `absent: retries are bounded to ${ratio} of first attempts, at least ${minPerSecond} per second of the service, over ${window}`;
+    found.push(warning(['retry', 'budget'], message));
+  }
+  const unsafe = (retry?.methods ?? []).filter((method) => UNSAFE_METHODS.has(method));
+  if (unsafe.length > 0) {
+    found.push(warning(['retry', 'methods'], `${unsafe.join(', ')} may be carried out more than once`));
+  }
+  return found;
+}
+
+function breakerWarnings({ spec }: ResiliencePolicy): Warning[] {
+  const breaker = spec.circuitBreaker;
+  if (breaker === undefined) return [];
+  const found: Warning[] = [];
+  const path = ['circuitBreaker'];
+  const instance = breaker.scope === 'Instance';
+  if (breaker.quorum !== undefined && instance) {
+    found.push(warning([...path, 'quorum'], 'has no effect in scope Instance: each process decides alone'));
+  }
+  if (breaker.quorum?.instances === 1 && !instance) {
+    found.push(warning([...path, 'quorum', 'instances'], 'one agent alone can open the breaker for all'));
+  }
+  const total = parseDuration(spec.timeout?.total ?? DEFAULTS.timeout.total) ?? 0;
+  if ((parseDuration(breaker.probe?.timeout) ?? 0) > total) {
+    found.push(
+      warning([...path, 'probe', 'timeout'], 'has no effect above timeout.total, which ends the call before'),
+    );
+  }
+  return found;
+}
+
+function bulkheadWarnings({ spec }: ResiliencePolicy): Warning[] {
+  const { bulkhead } = spec;
+  if (bulkhead?.maxWait === undefined) return [];
+  const path = ['bulkhead', 'maxWait'];
+  if ((bulkhead.maxQueued ?? 0) === 0)
+    return [warning(path, 'has no effect without maxQueued: nothing waits')];
+  const total = parseDuration(spec.timeout?.total ?? DEFAULTS.timeout.total) ?? 0;
+  if ((parseDuration(bulkhead.maxWait) ?? 0) < total) return [];
+  return [warning(path, 'has no effect at or above timeout.total, which ends the call before')];
+}
+
+function rolloutWarning({ spec }: ResiliencePolicy): Warning[] {
+  if (spec.rollout === undefined || spec.rollout.strategy === 'immediate') return [];
+  return [warning(['rollout'], 'rollouts are not available yet: the change is sent to all at once')];
+}
