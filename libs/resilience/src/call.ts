@@ -22,7 +22,10 @@ export interface CallRequest {
 export interface Attempt {
   /** Counts from 1. */
   readonly number: number;
-  /** What this attempt may take, for the next hop's deadline. */
+  /**
+   * What this attempt may take, for the next hop's deadline. Infinity in shadow mode when the caller set no deadline:
+   * then no deadline is handed down.
+   */
   readonly timeoutMs: number;
   /** Aborts at the attempt's timeout or the caller's cancellation. Made on first read. */
   readonly signal: AbortSignal;
@@ -40,13 +43,37 @@ export interface Judgement {
   readonly transport?: 'connect' | 'reset';
   /** Parsed Retry-After in milliseconds; negative, junk and absent are the same. */
   readonly retryAfterMs?: number;
+  /**
+   * The dependency's failure though no status says so: what a plain function threw. Without it an error that names
+   * neither status nor transport is nobody's failure (a request that could not even be written).
+   */
+  readonly failure?: boolean;
   /** The answer itself says a lower layer's retries were used up, or that a guard below rejected it. */
   readonly noRetry?: boolean;
   /** Neither success nor failure of the dependency: a relayed rejection, a caller's own mistake. */
   readonly ignore?: boolean;
+  /** False: this answer must not be remembered for last-good (too large, or its sender forbids it). Absent = it may be. */
+  readonly keep?: boolean;
 }
 
+/**
+ * Why there was no fresh answer: a rejection, a failure, a timeout; "refreshing": another call is refreshing this very
+ * answer, which is near its greatest age.
+ */
+export type DegradedReason = RejectionReason | 'failure' | 'timeout' | 'refreshing';
+
 export type DegradedMode = 'last-good' | 'simplified' | 'static';
+
+/**
+ * How the engine understands the answers of one transport. Functions that throw are reported as events, and count
+ * as if they had said nothing; they cannot break a call.
+ */
+export interface CallAdapter<T> {
+  judge(value: T): Judgement;
+  judgeError(error: unknown): Judgement;
+  /** Makes the policy's simplified call instead. Absent = the simplified fallback is skipped. */
+  simplified?(operation: string, request: CallRequest, attempt: Attempt): Promise<T>;
+}
 
 /** How a logical call ended. */
 export type CallResult<T> =
@@ -65,8 +92,7 @@ export type CallResult<T> =
         { readonly status: number; readonly body: string; readonly contentType: string } | undefined;
       /** Age of the data in milliseconds; 0 for static and simplified. */
       readonly ageMs: number;
-      /** Why there was no fresh answer: a rejection, or "failure", "timeout". */
-      readonly reason: RejectionReason | 'failure' | 'timeout';
+      readonly reason: DegradedReason;
       /** What the caller would have got. */
       readonly cause: CallFailure<T>;
       readonly attempts: number;
@@ -83,8 +109,13 @@ export type CallFailure<T> =
       /** What the last attempt threw, when it threw. */
       readonly error: unknown;
       readonly timedOut: boolean;
+      /** The caller's signal ended it; `error` is the signal's reason. */
+      readonly cancelled: boolean;
       readonly attempts: number;
-      /** Retries were allowed, and all were used. */
+      /**
+       * The layer above must not retry: retries were allowed and all were used, their budget was spent, or the answer
+       * itself came from below with such a mark.
+       */
       readonly retriesExhausted: boolean;
       readonly policy: string | undefined;
     }

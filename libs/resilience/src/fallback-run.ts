@@ -1,0 +1,202 @@
+import { AttemptRun, AttemptTimeoutError } from './attempt-run.js';
+import type { BreakerGate } from './breaker-gate.js';
+import type { CallFailure, CallRequest, CallResult, DegradedReason } from './call.js';
+import type { CallTask } from './call-task.js';
+import { classify } from './classify.js';
+import type { CompiledPolicy } from './compiled-policy.js';
+import type { GuardShared } from './guard-shared.js';
+import { Permit } from './permit.js';
+import type { FallbackSettings } from './settings.js';
+import type { WheelEntry } from './timer-wheel.js';
+
+type Degraded<T> = CallResult<T> & { kind: 'degraded' };
+
+export interface FallbackTask<T> {
+  readonly shared: GuardShared;
+  readonly policy: CompiledPolicy;
+  readonly task: CallTask<T>;
+  readonly endMs: number;
+  readonly cause: CallFailure<T>;
+  readonly reason: DegradedReason;
+  /** `simplified`: that one alone, under overload. */
+  readonly which: 'all' | 'simplified';
+  readonly skipSimplified: boolean;
+  /** The call's own timer entry. */
+  readonly timer: WheelEntry;
+  /** Called once; undefined = none of them had an answer. */
+  readonly done: (result: Degraded<T> | undefined) => void;
+}
+
+/**
+ * The fallbacks of one call, tried in order. One that fails is passed over and reported; the original cause stays what
+ * it was. A simplified call takes no slot of the bulkhead (it is there for when that is full), but asks the breaker
+ * of its own operation: a fallback never uses the resource that failed.
+ */
+export class FallbackRun<T> {
+  private index = 0;
+  private attempt: AttemptRun | undefined;
+  private gate: BreakerGate | undefined;
+  private permit: Permit | undefined;
+
+  constructor(private readonly with_: FallbackTask<T>) {}
+
+  next(nowMs: number): void {
+    const { policy, done } = this.with_;
+    for (;;) {
+      const fallback = policy.settings.fallbacks[this.index];
+      this.index += 1;
+      if (fallback === undefined) {
+        done(undefined);
+        return;
+      }
+      const answer = this.tryOne(fallback, nowMs);
+      if (answer === 'started') return;
+      if (answer !== undefined) {
+        done(answer);
+        return;
+      }
+    }
+  }
+
+  timedOut(nowMs: number): void {
+    const { attempt } = this;
+    if (attempt === undefined) return;
+    const error = new AttemptTimeoutError(attempt.timeoutMs);
+    attempt.abort(error);
+    this.end(attempt, { how: 'timed-out', full: attempt.full }, nowMs);
+    this.passOver(error, nowMs);
+  }
+
+  /** The caller is gone: nothing more is tried, and `done` is not called. */
+  cancel(reason: unknown, nowMs: number): void {
+    const { attempt } = this;
+    if (attempt === undefined) return;
+    attempt.abort(reason);
+    this.end(attempt, { how: 'cancelled' }, nowMs);
+  }
+
+  private tryOne(fallback: FallbackSettings, nowMs: number): Degraded<T> | 'started' | undefined {
+    const { which, skipSimplified } = this.with_;
+    switch (fallback.kind) {
+      case 'last-good':
+        return which === 'all' ? this.lastGood(nowMs) : undefined;
+      case 'static': {
+        if (which !== 'all') return undefined;
+        const { status, body, contentType } = fallback;
+        return { ...this.degraded('static'), fixed: { status, body, contentType } };
+      }
+      case 'simplified':
+        return !skipSimplified && this.startSimplified(fallback.operation, nowMs) ? 'started' : undefined;
+    }
+  }
+
+  private lastGood(nowMs: number): Degraded<T> | undefined {
+    const { cacheKey } = this.with_.task.request;
+    const held = cacheKey === undefined ? undefined : this.with_.shared.cache?.find(cacheKey, nowMs);
+    // The key is the adapter's and names everything the answer depends on, its type included.
+    return held && { ...this.degraded('last-good'), value: held.value as T, ageMs: held.ageMs };
+  }
+
+  private startSimplified(operation: string, nowMs: number): boolean {
+    const { shared, policy, task, endMs, timer } = this.with_;
+    const { adapter } = task;
+    if (adapter.simplified === undefined || nowMs >= endMs) return false;
+    const request: CallRequest = { ...task.request, operation };
+    this.gate = shared.gateFor(request, nowMs);
+    const permit = this.gate?.admit(nowMs);
+    if (permit !== undefined && !(permit instanceof Permit)) return false;
+    this.permit = permit;
+    const wantedMs = policy.settings.timeout.attemptMs ?? endMs - nowMs;
+    const timeoutMs = Math.min(wantedMs, endMs - nowMs);
+    const full = timeoutMs >= wantedMs;
+    const probe = permit?.probe === true;
+    const attempt = new AttemptRun({ number: 1, timeoutMs, probe, startedMs: nowMs, full });
+    this.attempt = attempt;
+    shared.timer.start(timer, nowMs + timeoutMs);
+    try {
+      adapter.simplified(operation, request, attempt).then(
+        (value) => this.answered(attempt, value),
+        (error: unknown) => this.threw(attempt, error),
+      );
+    } catch (error) {
+      // Not from within `next`: its loop goes on by itself.
+      this.attemptThrew(attempt, error);
+      return false;
+    }
+    return true;
+  }
+
+  private answered(attempt: AttemptRun, value: T): void {
+    if (attempt.over) return;
+    attempt.over = true;
+    const { shared, task, done } = this.with_;
+    const nowMs = shared.host.nowMs();
+    let judgement = {};
+    try {
+      judgement = task.adapter.judge(value);
+    } catch (error) {
+      shared.callbackFailed('judge', error);
+    }
+    const meaning = this.end(attempt, { how: 'answered', judgement }, nowMs);
+    if (meaning === 'ok') done({ ...this.degraded('simplified'), value });
+    else this.passOver(new Error('the simplified call was not answered in full'), nowMs);
+  }
+
+  private threw(attempt: AttemptRun, error: unknown): void {
+    if (attempt.over) return;
+    const nowMs = this.with_.shared.host.nowMs();
+    this.attemptThrew(attempt, error);
+    this.next(nowMs);
+  }
+
+  private attemptThrew(attempt: AttemptRun, thrown: unknown): void {
+    attempt.over = true;
+    const { shared, task } = this.with_;
+    let judgement = {};
+    try {
+      judgement = task.adapter.judgeError(thrown);
+    } catch (error) {
+      shared.callbackFailed('judgeError', error);
+    }
+    this.end(attempt, { how: 'threw', judgement }, shared.host.nowMs());
+    this.report(thrown);
+  }
+
+  private end(attempt: AttemptRun, how: Parameters<typeof classify>[0], nowMs: number): string {
+    const { shared, policy, timer } = this.with_;
+    shared.timer.cancel(timer);
+    this.attempt = undefined;
+    const { kind, meaning } = classify(how, policy.settings.failures);
+    const { permit } = this;
+    this.permit = undefined;
+    if (permit !== undefined) {
+      this.gate?.complete(permit, { kind, durationMs: nowMs - attempt.startedMs }, nowMs);
+    }
+    return meaning;
+  }
+
+  private passOver(error: unknown, nowMs: number): void {
+    this.report(error);
+    this.next(nowMs);
+  }
+
+  private report(error: unknown): void {
+    const { operation } = this.with_.task.request;
+    this.with_.shared.emit({ type: 'fallback-failed', operation, mode: 'simplified', error });
+  }
+
+  private degraded(mode: Degraded<T>['mode']): Degraded<T> {
+    const { reason, cause, policy } = this.with_;
+    return {
+      kind: 'degraded',
+      mode,
+      value: undefined,
+      fixed: undefined,
+      ageMs: 0,
+      reason,
+      cause,
+      attempts: cause.attempts,
+      policy: policy.label,
+    };
+  }
+}

@@ -1,0 +1,108 @@
+import { AttemptRun } from './attempt-run.js';
+import type { CallResult, Judgement } from './call.js';
+import type { CallTask } from './call-task.js';
+import { type AttemptEnd, classify } from './classify.js';
+import type { GuardShared } from './guard-shared.js';
+import type { RejectionReason } from './outcome.js';
+import { Permit } from './permit.js';
+
+/**
+ * A call under a policy that only watches: made once, at once, as if there were no guard, while breaker and bulkhead
+ * decide as they would. What they would have refused is counted and told. No timeout, retry or fallback is applied;
+ * an answer that took longer than the attempt timeout counts as the timeout it would have been.
+ */
+export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: number): void {
+  const { settings } = shared.policy;
+  const { deadlineMs, signal } = task.request;
+  const gate = shared.gateFor(task.request, nowMs);
+  const answer = gate?.admit(nowMs);
+  const permit = answer instanceof Permit ? answer : undefined;
+  const limit = settings.bulkhead;
+  const full = limit !== undefined && shared.bulkhead.inFlight >= limit.maxConcurrent + limit.maxQueued;
+  if (answer !== undefined && !(answer instanceof Permit)) wouldReject(shared, task, answer.reason);
+  else if (full) wouldReject(shared, task, 'bulkhead-full');
+  shared.bulkhead.enter();
+  shared.totals.attempts += 1;
+  const attempt = new AttemptRun({
+    number: 1,
+    timeoutMs: deadlineMs === undefined ? Infinity : Math.max(0, deadlineMs),
+    probe: false,
+    startedMs: nowMs,
+    full: true,
+  });
+  const onAbort = (): void => attempt.abort(signal?.reason);
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+
+  const ended = (end: AttemptEnd): void => {
+    signal?.removeEventListener('abort', onAbort);
+    shared.bulkhead.release();
+    const endMs = shared.host.nowMs();
+    const durationMs = endMs - nowMs;
+    const timeoutMs = settings.timeout.attemptMs ?? settings.timeout.totalMs;
+    const judged: AttemptEnd = durationMs >= timeoutMs ? { how: 'timed-out', full: true } : end;
+    const { kind } = classify(signal?.aborted === true ? { how: 'cancelled' } : judged, settings.failures);
+    if (permit !== undefined) gate?.complete(permit, { kind, durationMs }, endMs);
+    else gate?.observe({ kind, durationMs }, endMs);
+  };
+  const answered = (value: T): void => {
+    const judgement = judged(shared, 'judge', () => task.adapter.judge(value));
+    ended({ how: 'answered', judgement });
+    task.settle(shadowAnswer(shared, { judgement, value }));
+  };
+  const threw = (error: unknown): void => {
+    ended({ how: 'threw', judgement: judged(shared, 'judgeError', () => task.adapter.judgeError(error)) });
+    const cancelled = signal?.aborted === true;
+    if (cancelled) shared.totals.cancelled += 1;
+    else shared.totals.failed += 1;
+    task.settle({ ...failure<T>(shared), error, cancelled });
+  };
+  try {
+    task.run(attempt).then(answered, threw);
+  } catch (error) {
+    threw(error);
+  }
+}
+
+function wouldReject<T>(shared: GuardShared, task: CallTask<T>, reason: RejectionReason): void {
+  shared.totals.shadowRejected += 1;
+  shared.emit({ type: 'shadow', operation: task.request.operation, reason });
+}
+
+function shadowAnswer<T>(
+  shared: GuardShared,
+  answer: { readonly judgement: Judgement; readonly value: T },
+): CallResult<T> {
+  const { meaning } = classify(
+    { how: 'answered', judgement: answer.judgement },
+    shared.policy.settings.failures,
+  );
+  if (meaning === 'unavailable') {
+    shared.totals.failed += 1;
+    return { ...failure<T>(shared), value: answer.value };
+  }
+  shared.totals.fresh += 1;
+  return { kind: 'fresh', value: answer.value, attempts: 1, policy: shared.policy.label };
+}
+
+function failure<T>(shared: GuardShared): CallResult<T> & { kind: 'failed' } {
+  return {
+    kind: 'failed',
+    value: undefined,
+    error: undefined,
+    timedOut: false,
+    cancelled: false,
+    attempts: 1,
+    retriesExhausted: false,
+    policy: shared.policy.label,
+  };
+}
+
+function judged(shared: GuardShared, callback: string, judge: () => Judgement): Judgement {
+  try {
+    return judge();
+  } catch (error) {
+    shared.callbackFailed(callback, error);
+    return { ignore: true };
+  }
+}
