@@ -1,4 +1,4 @@
-import type { Act, Evidence } from './act.js';
+import type { Act, Evidence } from './evidence.js';
 import type { Report } from './report.js';
 
 const SHARE_TOLERANCE = 0.02;

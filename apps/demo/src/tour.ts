@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { playAct, type Act, type Stage } from './act.js';
+import { playAct, type Stage } from './act.js';
 import { CallerFleet } from './caller-fleet.js';
 import { machineMs } from './clock.js';
 import { Closing } from './closing.js';
+import type { Act } from './evidence.js';
 import { runBulwark, startControlPlane, startDependency } from './programs.js';
 import { Report } from './report.js';
 
