@@ -1,5 +1,4 @@
 import type { BreakerGate, GateChange, GateListener } from './breaker-gate.js';
-import { keyMaker } from './breaker-key.js';
 import { Bulkhead, type BulkheadLimits } from './bulkhead.js';
 import type { Attempt, CallAdapter, CallRequest, CallResult } from './call.js';
 import { CallExecution } from './call-execution.js';
@@ -20,10 +19,8 @@ import type { FleetVerdict } from './verdict.js';
 export interface GuardOptions {
   readonly host: Host;
   readonly settings: GuardSettings;
-  /** The caller's labels, for `per: caller.LABEL`. */
-  readonly labels?: Readonly<Record<string, string>>;
-  /** Makes the breaker key of a call. Absent = made of `per`. A throw counts as "target". */
-  readonly keyOf?: (request: CallRequest) => string;
+  /** Makes the breaker key of a call from the breaker's `per`. Absent, or when it throws: "target" for every call. */
+  readonly keyOf?: (request: CallRequest, per: readonly string[]) => string;
   /** Everything noteworthy, synchronously. May throw; then it is only counted. */
   readonly onEvent?: (event: EngineEvent) => void;
   /** A breaker key has something to report. Called for every attempt: keep it short. */
@@ -48,7 +45,6 @@ export class Guard implements GuardShared, GateListener {
   budget: RetryBudget | undefined;
   cache: LastGoodCache<unknown> | undefined;
   private table: GateTable | undefined;
-  private keyOf: (request: CallRequest) => string = () => 'target';
   private liveAgents = 1;
   private slot: number | undefined;
   private drillUntilMs = -Infinity;
@@ -134,14 +130,9 @@ export class Guard implements GuardShared, GateListener {
 
   /** For the guard's own calls. */
   gateFor(request: CallRequest, nowMs: number): BreakerGate | undefined {
-    if (this.policy.settings.breaker === undefined || this.table === undefined) return undefined;
-    let key = 'target';
-    try {
-      key = this.keyOf(request);
-    } catch (error) {
-      this.callbackFailed('keyOf', error);
-    }
-    const gate = this.table.obtain(key, nowMs);
+    const { breaker } = this.policy.settings;
+    if (breaker === undefined || this.table === undefined) return undefined;
+    const gate = this.table.obtain(this.keyFor(request, breaker.per), nowMs);
     if (gate !== undefined) return gate;
     this.totals.withoutKey += 1;
     if (nowMs - this.cappedToldMs >= 1000) {
@@ -182,6 +173,16 @@ export class Guard implements GuardShared, GateListener {
     this.emit({ type: 'breaker-transition', key: gate.key, transition });
   }
 
+  private keyFor(request: CallRequest, per: readonly string[]): string {
+    if (this.options.keyOf === undefined) return 'target';
+    try {
+      return this.options.keyOf(request, per);
+    } catch (error) {
+      this.callbackFailed('keyOf', error);
+      return 'target';
+    }
+  }
+
   private start<T>(task: CallTask<T>): void {
     const nowMs = this.host.nowMs();
     this.totals.calls += 1;
@@ -207,7 +208,6 @@ export class Guard implements GuardShared, GateListener {
 
   private configureBreaker(breaker: BreakerSettings | undefined): void {
     if (breaker === undefined) return;
-    this.keyOf = this.options.keyOf ?? keyMaker(breaker.per, this.options.labels);
     if (this.table !== undefined) {
       this.table.update(breaker);
       return;

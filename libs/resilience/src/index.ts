@@ -1,7 +1,6 @@
 export { AttemptTimeoutError } from './attempt-run.js';
 export { backoffMs, retryWaitMs } from './backoff.js';
 export { BreakerGate, type GateChange, type GateListener, type GateOptions } from './breaker-gate.js';
-export { keyMaker } from './breaker-key.js';
 export { Bulkhead, type BulkheadAnswer, type BulkheadLimits, type Waiter } from './bulkhead.js';
 export type * from './call.js';
 export { type AttemptEnd, classify, type Classified, type Meaning } from './classify.js';
