@@ -17,15 +17,21 @@ export interface KeyedCall {
  */
 export function breakerKeyFor(per: readonly string[], call: KeyedCall): string {
   if (per.length === 1 && per[0] === 'target') return 'target';
-  const text = per.map((part) => keyPart(part, call)).join(',');
+  const several = per.length > 1;
+  const text = per.map((part) => keyPart(part, call, several)).join(',');
   return text.length <= MAX_BREAKER_KEY ? text : text.slice(0, MAX_BREAKER_KEY);
 }
 
-function keyPart(part: string, call: KeyedCall): string {
+function keyPart(part: string, call: KeyedCall, several: boolean): string {
   if (part === 'target') return part;
-  if (part === 'operation') return `operation=${call.operation}`;
-  const dot = part.indexOf('.');
+  const value = partValue(part, call);
+  // A comma inside one value must not look like the next part.
+  return `${part}=${several && value.includes(',') ? value.replaceAll(',', '%2C') : value}`;
+}
+
+function partValue(part: string, call: KeyedCall): string {
+  if (part === 'operation') return call.operation;
   const from = part.startsWith('caller.') ? call.callerLabels : call.attributes;
-  const name = part.slice(dot + 1);
-  return `${part}=${from !== undefined && Object.hasOwn(from, name) ? (from[name] ?? '') : ''}`;
+  const name = part.slice(part.indexOf('.') + 1);
+  return from !== undefined && Object.hasOwn(from, name) ? (from[name] ?? '') : '';
 }
