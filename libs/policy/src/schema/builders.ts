@@ -23,18 +23,31 @@ import type {
   TUnion,
 } from 'typebox';
 
-/** A schema as plain data: what validators and documentation read. */
+/** A schema as plain data: every keyword that is used, and no other. */
 export interface JsonSchema {
-  readonly [keyword: string]: unknown;
   readonly type?: string;
   readonly description?: string;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly propertyNames?: JsonSchema;
   readonly additionalProperties?: boolean | JsonSchema;
   readonly required?: readonly string[];
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
   readonly items?: JsonSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
   readonly anyOf?: readonly JsonSchema[];
-  readonly enum?: readonly (string | number)[];
-  readonly const?: string | number | boolean;
+  readonly enum?: readonly string[];
+  readonly const?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly 'x-bulwark-duration'?: DurationRange;
+  readonly 'x-bulwark-percent'?: PercentRange;
+  readonly 'x-bulwark-unique'?: boolean;
+  readonly 'x-bulwark-form'?: string;
 }
 
 export interface DurationRange {
