@@ -229,8 +229,8 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
     if (classified.meaning === 'ok' || classified.meaning === 'refused') {
       if (cacheKey !== undefined && this.shared.cache !== undefined) {
         const { startedMs } = attempt;
-        if (classified.meaning === 'ok') this.shared.cache.store(cacheKey, value, { startedMs, nowMs });
-        else this.shared.cache.drop(cacheKey, startedMs);
+        if (classified.meaning === 'refused') this.shared.cache.drop(cacheKey, startedMs);
+        else if (judgement.keep !== false) this.shared.cache.store(cacheKey, value, { startedMs, nowMs });
       }
       this.shared.totals.fresh += 1;
       this.finish({ kind: 'fresh', value, attempts: this.attempts, policy: this.policy.label });
