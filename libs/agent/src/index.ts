@@ -1,1 +1,32 @@
-export {};
+export { ArgumentError, BulwarkError, DeadlineError, RefusedError, RejectedError } from './agent-error.js';
+export type { AgentState, BreakerStateView, PolicyStateView, Readiness } from './agent-state.js';
+export { type Bulwark, type CallOptions } from './bulwark.js';
+export { connect } from './connect.js';
+export { isHostPort, type ConnectOptions } from './connect-options.js';
+export type { CallPlan, FetchGuard, GuardedInit } from './guarded-fetch.js';
+export {
+  ageSeconds,
+  attemptHeaders,
+  degradedHeader,
+  HEADER,
+  readIncomingMarks,
+  rejectionProblem,
+  retryAfterSeconds,
+  timeoutProblem,
+  type Problem,
+  type ReadHeader,
+} from './headers.js';
+export { judgeError, judgeHttp } from './judge.js';
+export { LAST_GOOD_MAX_BYTES, lastGoodKey, mayBeKept } from './last-good-key.js';
+export { silentLogger, stderrLogger, type Logger } from './logger.js';
+export { VERSION } from './version.js';
+export type {
+  Attempt,
+  CallAdapter,
+  CallRequest,
+  CallResult,
+  EngineEvent,
+  GuardSettings,
+  Judgement,
+  RejectionReason,
+} from '@bulwark/resilience';

@@ -1,0 +1,125 @@
+import type { CompiledPolicy } from '@bulwark/policy';
+import type { SnapshotVersion } from '@bulwark/protocol';
+import type { GuardTotals, LocalStateName } from '@bulwark/resilience';
+import type { StreamStatus } from './control-stream.js';
+import type { PolicySet } from './policy-set.js';
+import type { Snapshot } from './snapshot.js';
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** Why not; or, when ready, what a person should know. Empty = nothing. */
+  readonly reason: string;
+}
+
+export interface BreakerStateView {
+  readonly key: string;
+  readonly state: LocalStateName;
+  /** Who decided it: a person, the fleet, or this process alone. */
+  readonly by: 'forced' | 'fleet' | 'local';
+  readonly epoch: number | undefined;
+}
+
+export interface PolicyStateView {
+  /** "namespace/name". */
+  readonly policy: string;
+  readonly generation: number;
+  readonly service: string;
+  readonly mode: 'enforce' | 'shadow';
+  readonly breakers: readonly BreakerStateView[];
+  /** Absent until the first call. */
+  readonly totals: Readonly<GuardTotals> | undefined;
+}
+
+/** Everything a person asks an agent for. Plain data. */
+export interface AgentState {
+  readonly id: string;
+  readonly incarnation: string;
+  readonly readiness: Readiness;
+  readonly version: SnapshotVersion | undefined;
+  readonly controlPlane: StreamStatus & {
+    /** Milliseconds since the control plane was last heard; undefined = never in this run. */
+    readonly silentMs: number | undefined;
+  };
+  /** The policies are from disk and no control plane has confirmed them since: when they were kept, Unix milliseconds. */
+  readonly keptAtUnixMs: number | undefined;
+  readonly diskProblem: string | undefined;
+  /** Why a policy's newest generation is not in force. */
+  readonly refused: Readonly<Record<string, string>>;
+  readonly policies: readonly PolicyStateView[];
+}
+
+export interface StateParts {
+  readonly id: string;
+  readonly incarnation: string;
+  readonly nowMs: number;
+  readonly snapshot: Snapshot<CompiledPolicy>;
+  readonly stream: StreamStatus;
+  readonly lastContactMs: number | undefined;
+  readonly savedAtUnixMs: number | undefined;
+  readonly diskProblem: string | undefined;
+  readonly refusals: Readonly<Record<string, string>>;
+  readonly policies: PolicySet;
+}
+
+export function agentState(parts: StateParts): AgentState {
+  const { nowMs, lastContactMs } = parts;
+  return {
+    id: parts.id,
+    incarnation: parts.incarnation,
+    readiness: readinessOf(parts),
+    version: parts.snapshot.version,
+    controlPlane: {
+      ...parts.stream,
+      silentMs: lastContactMs === undefined ? undefined : Math.round(nowMs - lastContactMs),
+    },
+    keptAtUnixMs: lastContactMs === undefined ? parts.savedAtUnixMs : undefined,
+    diskProblem: parts.diskProblem,
+    refused: parts.refusals,
+    policies: policyViews(parts.policies, nowMs),
+  };
+}
+
+function readinessOf({ snapshot, stream, policies, savedAtUnixMs }: StateParts): Readiness {
+  const away = stream.state === 'connected' ? '' : describeAway(stream);
+  if (snapshot.version === undefined && snapshot.resources.size === 0) {
+    return { ready: false, reason: `no policy: ${away || 'waiting for the first policies'}` };
+  }
+  if (policies.applicable === 0) {
+    return { ready: true, reason: join('no policy is for this agent, its calls pass unguarded', away) };
+  }
+  const stale = stream.connections > 0 && stream.replica === undefined && savedAtUnixMs !== undefined;
+  return {
+    ready: true,
+    reason: away === '' ? '' : join(stale ? 'policies from disk' : 'last known policies', away),
+  };
+}
+
+function describeAway(stream: StreamStatus): string {
+  const error = stream.lastError === undefined ? '' : ` (${stream.lastError})`;
+  if (stream.state === 'refused') return `the control plane refused this agent${error}`;
+  return `not connected to the control plane at ${stream.address}${error}`;
+}
+
+function join(...parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join('; ');
+}
+
+function policyViews(policies: PolicySet, nowMs: number): PolicyStateView[] {
+  const guards = new Map([...policies.guards()].map(({ policy, guard }) => [policy, guard]));
+  return [...policies.policies].map(([id, policy]) => {
+    const guard = guards.get(policy);
+    const breakers = [...(guard?.gates() ?? [])].map((gate) => ({
+      key: gate.key,
+      ...gate.stateAt(nowMs),
+      epoch: gate.verdictAt(nowMs)?.version.epoch,
+    }));
+    return {
+      policy: id,
+      generation: policy.generation,
+      service: policy.target.service,
+      mode: policy.guard.mode,
+      breakers,
+      totals: guard && { ...guard.read() },
+    };
+  });
+}

@@ -1,0 +1,50 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { HEADER, readIncomingMarks, type IncomingMarks, type ReadHeader } from './headers.js';
+
+interface Incoming {
+  readonly marks: IncomingMarks;
+  /** Monotonic time at which the caller's patience ends; Infinity = it named none. */
+  readonly endsAtMs: number;
+  exhausted: boolean;
+}
+
+/**
+ * Joins the call a service is answering with the calls it makes meanwhile: the deadline and the attempt number go
+ * down, "retries are used up" goes up. Without it each layer begins anew and retries multiply.
+ */
+export class CallContext {
+  readonly #storage = new AsyncLocalStorage<Incoming>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  run<T>(read: ReadHeader, handler: () => T): T {
+    const marks = readIncomingMarks(read);
+    const endsAtMs = marks.deadlineMs === undefined ? Infinity : this.#nowMs() + marks.deadlineMs;
+    return this.#storage.run({ marks, endsAtMs, exhausted: false }, handler);
+  }
+
+  /** What the calls made now inherit; an idempotency key is not passed on, it names another operation. */
+  inherited(): { deadlineMs?: number; callerAttempt?: number } {
+    const incoming = this.#storage.getStore();
+    if (incoming === undefined) return {};
+    const { callerAttempt } = incoming.marks;
+    return {
+      ...(incoming.endsAtMs !== Infinity && { deadlineMs: Math.max(0, incoming.endsAtMs - this.#nowMs()) }),
+      ...(callerAttempt !== undefined && { callerAttempt }),
+    };
+  }
+
+  /** A call made for the present one ended with its retries used up, here or further down. */
+  noteExhausted(): void {
+    const incoming = this.#storage.getStore();
+    if (incoming !== undefined) incoming.exhausted = true;
+  }
+
+  /** Headers for a failing answer to the present call; empty when there is nothing to say. */
+  answerHeaders(): Record<string, string> {
+    return this.#storage.getStore()?.exhausted === true ? { [HEADER.retry]: 'exhausted' } : {};
+  }
+}

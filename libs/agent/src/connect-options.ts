@@ -1,0 +1,142 @@
+import { hostname } from 'node:os';
+import { ArgumentError } from './agent-error.js';
+import { stderrLogger, type Logger } from './logger.js';
+import type { Host } from '@bulwark/resilience';
+
+export interface ConnectOptions {
+  /** Default "default". */
+  readonly namespace?: string;
+  /** The service this process is part of. */
+  readonly service: string;
+  /** Unique within namespace and service at any one time. Default: host name and process id. */
+  readonly instance?: string;
+  /** For `callers` and `caller.LABEL`; zone and region are `bulwark.dev/zone` and `bulwark.dev/region`. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** "host:port[,host:port…]", tried in turn. */
+  readonly controlPlane: string;
+  /** Directory that keeps the last snapshot; absent = nothing is kept. One agent a directory. */
+  readonly stateDir?: string;
+  /** A file with policies for a start with no snapshot on disk and no control plane. */
+  readonly bootstrap?: string;
+  readonly logger?: Logger;
+  /** Clock, randomness and timers; for tests. */
+  readonly host?: Host;
+  /** How long `connect` waits for a control plane when nothing is on disk, milliseconds. Default 2,000. */
+  readonly startWaitMs?: number;
+  /** True: `connect` rejects with `RefusedError` when the control plane refuses this agent within `startWaitMs`. */
+  readonly failOnRefusal?: boolean;
+}
+
+export interface CompleteOptions {
+  readonly namespace: string;
+  readonly service: string;
+  readonly instance: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly addresses: readonly string[];
+  readonly stateDir: string | undefined;
+  readonly bootstrap: string | undefined;
+  readonly logger: Logger;
+  readonly startWaitMs: number;
+  readonly failOnRefusal: boolean;
+}
+
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const INSTANCE = /^[A-Za-z0-9]([-A-Za-z0-9._]{0,251}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9._]{0,61}[A-Za-z0-9])?)?$/;
+const LABEL_NAME = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9._]{0,61}[A-Za-z0-9])?$/;
+const MAX_LABELS = 64;
+
+/** Fills defaults and checks everything; all problems come in one `ArgumentError`. */
+export function completeOptions(options: ConnectOptions): CompleteOptions {
+  const complete: CompleteOptions = {
+    namespace: options.namespace ?? 'default',
+    service: options.service,
+    instance: options.instance ?? defaultInstance(),
+    labels: Object.freeze({ ...options.labels }),
+    addresses: splitAddresses(options.controlPlane),
+    stateDir: options.stateDir,
+    bootstrap: options.bootstrap,
+    logger: options.logger ?? stderrLogger,
+    startWaitMs: options.startWaitMs ?? 2_000,
+    failOnRefusal: options.failOnRefusal ?? false,
+  };
+  const problems = [
+    ...nameProblems(complete),
+    ...labelProblems(complete.labels),
+    ...addressProblems(complete.addresses, options.controlPlane),
+  ];
+  if (!(complete.startWaitMs >= 0 && complete.startWaitMs <= 60_000)) {
+    problems.push(`startWaitMs ${complete.startWaitMs} must be 0 to 60000`);
+  }
+  if (problems.length > 0) throw new ArgumentError(problems);
+  return Object.freeze(complete);
+}
+
+function nameProblems(names: { namespace: string; service: string; instance: string }): string[] {
+  const problems: string[] = [];
+  for (const field of ['namespace', 'service'] as const) {
+    if (!DNS_LABEL.test(names[field] ?? '')) {
+      problems.push(
+        `${field} ${quote(names[field])} must be 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit`,
+      );
+    }
+  }
+  if (!INSTANCE.test(names.instance)) {
+    problems.push(
+      `instance ${quote(names.instance)} must be 1 to 253 letters, digits, ".", "_" and "-", beginning and ending with a letter or digit`,
+    );
+  }
+  return problems;
+}
+
+function labelProblems(labels: Readonly<Record<string, string>>): string[] {
+  const problems: string[] = [];
+  const entries = Object.entries(labels);
+  if (entries.length > MAX_LABELS)
+    problems.push(`${entries.length} labels, at most ${MAX_LABELS} are allowed`);
+  for (const [name, value] of entries.slice(0, MAX_LABELS)) {
+    if (!LABEL_NAME.test(name))
+      problems.push(`label name ${quote(name)} must look like "app" or "example.org/app"`);
+    if (typeof value !== 'string' || !LABEL_VALUE.test(value)) {
+      problems.push(`label ${name}=${quote(value)} must be at most 63 letters, digits, ".", "_" and "-"`);
+    }
+  }
+  return problems;
+}
+
+function splitAddresses(controlPlane: string): string[] {
+  return String(controlPlane ?? '')
+    .split(',')
+    .map((address) => address.trim())
+    .filter((address) => address !== '');
+}
+
+function addressProblems(addresses: readonly string[], given: string): string[] {
+  if (addresses.length === 0) {
+    return [`controlPlane ${quote(given)} must be HOST:PORT[,HOST:PORT…], such as 127.0.0.1:9444`];
+  }
+  return addresses
+    .filter((address) => !isHostPort(address))
+    .map(
+      (address) =>
+        `controlPlane address ${quote(address)} must be HOST:PORT, such as 127.0.0.1:9444 or [::1]:9444`,
+    );
+}
+
+/** "name:1", "10.0.0.1:65535" or "[::1]:9444"; no scheme, no path. */
+export function isHostPort(address: string): boolean {
+  const match = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?):(\d{1,5})$/.exec(address);
+  const port = Number(match?.[3] ?? 0);
+  return port >= 1 && port <= 65_535;
+}
+
+function defaultInstance(): string {
+  const host = hostname()
+    .replace(/[^-A-Za-z0-9.]/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '');
+  return `${host === '' ? 'host' : host}-${process.pid}`;
+}
+
+function quote(value: unknown): string {
+  return value === undefined ? '(absent)' : JSON.stringify(value);
+}

@@ -1,0 +1,51 @@
+import type { EngineEvent, Host } from '@bulwark/resilience';
+import { RefusedError } from './agent-error.js';
+import { readBootstrap } from './bootstrap-file.js';
+import { Bulwark } from './bulwark.js';
+import { completeOptions, type ConnectOptions } from './connect-options.js';
+import { emptySnapshot } from './snapshot.js';
+import { SnapshotKeeper } from './snapshot-keeper.js';
+import { SystemHost } from './system-host.js';
+
+/**
+ * Starts this process's agent. Resolves as soon as policies are known: from disk or the bootstrap file at once, else
+ * from the control plane, else after `startWaitMs` without any: calls then pass under the caller's deadline alone
+ * until policies arrive. An absent control plane is no error.
+ * Throws `ArgumentError` for arguments that can never work, `RefusedError` with `failOnRefusal` only.
+ */
+export async function connect(
+  options: ConnectOptions & { readonly onEvent?: (event: EngineEvent) => void },
+): Promise<Bulwark> {
+  const complete = completeOptions(options);
+  const host: Host = options.host ?? new SystemHost();
+  const keeper =
+    complete.stateDir === undefined
+      ? undefined
+      : new SnapshotKeeper({ ...complete, directory: complete.stateDir });
+  const kept = await keeper?.load();
+  // A bootstrap file that cannot be used is an error even where it is not needed today: it will be needed one day.
+  const bootstrap =
+    complete.bootstrap === undefined
+      ? undefined
+      : await readBootstrap(complete.bootstrap, complete.namespace);
+  const bulwark = new Bulwark({
+    options: complete,
+    host,
+    keeper,
+    initial: kept?.snapshot ?? bootstrap ?? emptySnapshot,
+    savedAtUnixMs: kept?.savedAtUnixMs,
+    onEvent: options.onEvent,
+  });
+  const known = kept !== undefined || bootstrap !== undefined;
+  const { failOnRefusal, startWaitMs } = complete;
+  bulwark.start();
+  if (known && !failOnRefusal) return bulwark;
+  const end = await bulwark.firstNews(
+    ({ kind }) =>
+      kind === 'policies' || (known && kind === 'welcome') || (failOnRefusal && kind === 'refused'),
+    startWaitMs,
+  );
+  if (end?.kind !== 'refused') return bulwark;
+  await bulwark.close();
+  throw new RefusedError(end.refusal);
+}

@@ -1,0 +1,171 @@
+import type { CallResult, RejectionReason } from '@bulwark/resilience';
+
+/** The headers that travel with calls and answers; DESIGN §13. Lower case, as Node reads them. */
+export const HEADER = {
+  deadline: 'bulwark-deadline',
+  attempt: 'bulwark-attempt',
+  retry: 'bulwark-retry',
+  rejected: 'bulwark-rejected',
+  degraded: 'bulwark-degraded',
+  idempotencyKey: 'idempotency-key',
+} as const;
+
+/** Reads one header; absent = undefined. */
+export type ReadHeader = (name: string) => string | null | undefined;
+
+/** What an incoming call says of its caller's patience. */
+export interface IncomingMarks {
+  /** What the caller has left, milliseconds; 0 = nothing. */
+  readonly deadlineMs?: number;
+  /** The caller's attempt number; absent = its first. */
+  readonly callerAttempt?: number;
+  readonly idempotencyKey?: string;
+}
+
+const MAX_DEADLINE_MS = 24 * 3_600_000;
+const MAX_ATTEMPT = 1_000;
+
+/** Junk in a header is as if it were not there; a deadline below 0 is 0. */
+export function readIncomingMarks(read: ReadHeader): IncomingMarks {
+  const deadlineMs = wholeNumber(read(HEADER.deadline), MAX_DEADLINE_MS);
+  const callerAttempt = wholeNumber(read(HEADER.attempt), MAX_ATTEMPT);
+  const idempotencyKey = read(HEADER.idempotencyKey);
+  return {
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(callerAttempt !== undefined && callerAttempt >= 1 && { callerAttempt }),
+    ...(idempotencyKey && { idempotencyKey }),
+  };
+}
+
+/** Headers of one attempt to the next hop. */
+export function attemptHeaders(attempt: { number: number; timeoutMs: number }, callerAttempt = 1) {
+  const headers: Record<string, string> = {};
+  if (Number.isFinite(attempt.timeoutMs)) {
+    headers[HEADER.deadline] = String(Math.max(0, Math.floor(attempt.timeoutMs)));
+  }
+  // A layer that was itself called again says so further down, or the layers below would multiply.
+  const number = Math.max(attempt.number, callerAttempt);
+  if (number > 1) headers[HEADER.attempt] = String(number);
+  return headers;
+}
+
+/** What an answer's headers say of the layers below. */
+export interface AnswerMarks {
+  readonly retryAfterMs?: number;
+  /** Retries below were used up, or a guard below rejected the call. */
+  readonly noRetry: boolean;
+  /** A guard below rejected it: no failure of the one that relays it. */
+  readonly rejectedBelow: boolean;
+}
+
+export function readAnswerMarks(read: ReadHeader, nowUnixMs: number): AnswerMarks {
+  const retryAfterMs = parseRetryAfterMs(read('retry-after'), nowUnixMs);
+  const rejectedBelow = Boolean(read(HEADER.rejected));
+  const exhausted = read(HEADER.retry)?.trim().toLowerCase() === 'exhausted';
+  return {
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    noRetry: exhausted || rejectedBelow,
+    rejectedBelow,
+  };
+}
+
+/** RFC 9110 §10.2.3: seconds, or an HTTP date. Junk, negative and past are undefined. */
+export function parseRetryAfterMs(value: string | null | undefined, nowUnixMs: number): number | undefined {
+  if (!value) return undefined;
+  const text = value.trim();
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  if (!/^[A-Za-z]{3,9},? /.test(text)) return undefined;
+  const waitMs = Date.parse(text) - nowUnixMs;
+  return Number.isFinite(waitMs) && waitMs >= 0 ? waitMs : undefined;
+}
+
+/** Whole seconds, rounded up: a client that obeys is never early. At least 1. */
+export function retryAfterSeconds(retryAfterMs: number | undefined): string {
+  return String(Math.max(1, Math.ceil((retryAfterMs ?? 1_000) / 1_000)));
+}
+
+/** One member of the RFC 8941 list in `Bulwark-Degraded`. */
+export function degradedHeader(
+  upstream: string,
+  degraded: Extract<CallResult<unknown>, { kind: 'degraded' }>,
+  traceId: string | undefined,
+): string {
+  const parameters = [
+    `upstream=${quoted(upstream)}`,
+    `reason=${quoted(degraded.reason)}`,
+    `age=${ageSeconds(degraded.ageMs)}`,
+    `policy=${quoted(degraded.policy)}`,
+  ];
+  if (traceId !== undefined) parameters.push(`trace=${quoted(traceId)}`);
+  return `${degraded.mode};${parameters.join(';')}`;
+}
+
+/** RFC 9111 §5.1: whole seconds. */
+export function ageSeconds(ageMs: number): number {
+  return Math.max(0, Math.floor(ageMs / 1_000));
+}
+
+const TITLES: Record<RejectionReason, string> = {
+  'breaker-open': 'The circuit breaker is open',
+  'breaker-half-open': 'The circuit breaker is half-open and lets only its probe through',
+  'breaker-recovering': 'The circuit breaker is recovering and admits a share of the calls',
+  'forced-open': 'The circuit breaker was forced open',
+  'bulkhead-full': 'The bulkhead is full',
+  'bulkhead-timeout': 'The call waited too long for a place in the bulkhead',
+  'retry-budget': 'The retry budget is spent',
+  deadline: 'No time was left for the call',
+  drill: 'A drill forces this dependency off',
+};
+
+/** RFC 9457. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly [extension: string]: string | number;
+}
+
+export function rejectionProblem(
+  service: string,
+  rejected: { reason: RejectionReason; detail: string; policy: string },
+): Problem {
+  return {
+    type: `urn:bulwark:problem:${rejected.reason}`,
+    title: TITLES[rejected.reason],
+    status: rejected.reason === 'deadline' ? 504 : 503,
+    detail: rejected.detail === '' ? `The call to ${service} was not made.` : rejected.detail,
+    service,
+    reason: rejected.reason,
+    policy: rejected.policy,
+  };
+}
+
+export function timeoutProblem(end: {
+  service: string;
+  attempts: number;
+  policy: string | undefined;
+}): Problem {
+  return {
+    type: 'urn:bulwark:problem:timeout',
+    title: 'The dependency did not answer in time',
+    status: 504,
+    detail: `The call to ${end.service} had no answer after ${end.attempts} attempt(s).`,
+    service: end.service,
+    reason: 'timeout',
+    ...(end.policy !== undefined && { policy: end.policy }),
+  };
+}
+
+function quoted(text: string): string {
+  // RFC 8941 strings are printable ASCII; anything else would make the whole header unparsable.
+  const ascii = text.replace(/[^\x20-\x7e]/g, '?');
+  return `"${ascii.replace(/[\\"]/g, '\\$&')}"`;
+}
+
+function wholeNumber(value: string | null | undefined, max: number): number | undefined {
+  if (!value) return undefined;
+  const text = value.trim();
+  if (/^-\d+$/.test(text)) return 0;
+  return /^\d{1,15}$/.test(text) ? Math.min(Number(text), max) : undefined;
+}

@@ -1,0 +1,47 @@
+import type { CallAdapter, Judgement } from '@bulwark/resilience';
+import { status as GrpcStatus } from '@grpc/grpc-js';
+import { readAnswerMarks, type ReadHeader } from './headers.js';
+import { transportFault } from './transport-fault.js';
+
+/** What an HTTP answer means. */
+export function judgeHttp(status: number, header: ReadHeader, nowUnixMs: number): Judgement {
+  const marks = readAnswerMarks(header, nowUnixMs);
+  return {
+    httpStatus: status,
+    noRetry: marks.noRetry,
+    ignore: marks.rejectedBelow,
+    ...(marks.retryAfterMs !== undefined && { retryAfterMs: marks.retryAfterMs }),
+  };
+}
+
+/**
+ * What a thrown error means when nobody said: a transport fault, an HTTP or gRPC status where the error carries one,
+ * else a plain failure of the dependency.
+ */
+export function judgeError(error: unknown): Judgement {
+  const transport = transportFault(error);
+  if (transport !== undefined) return { transport };
+  if (typeof error !== 'object' || error === null) return { failure: true };
+  const httpStatus = numberIn(error, 'status') ?? numberIn(error, 'statusCode');
+  if (httpStatus !== undefined && httpStatus >= 100 && httpStatus <= 599) return { httpStatus };
+  const code = numberIn(error, 'code');
+  if (code !== undefined && 'details' in error && GrpcStatus[code] !== undefined) {
+    return { grpcStatus: GrpcStatus[code] };
+  }
+  return { failure: true };
+}
+
+/** The adapter of `bulwark.call`: a value is a success, an error is judged. `judge` overrides it where it answers. */
+export function plainAdapter<T>(
+  judge?: (end: { value: T } | { error: unknown }) => Judgement | undefined,
+): CallAdapter<T> {
+  return {
+    judge: (value) => judge?.({ value }) ?? {},
+    judgeError: (error) => judge?.({ error }) ?? judgeError(error),
+  };
+}
+
+function numberIn(value: object, field: string): number | undefined {
+  const found: unknown = (value as Record<string, unknown>)[field];
+  return typeof found === 'number' ? found : undefined;
+}
