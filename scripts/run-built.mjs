@@ -3,5 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { childEnvironment, nodePath, prepare, root } from './prepare.mjs';
 
 prepare();
-const child = spawnSync(nodePath(), process.argv.slice(2), { cwd: root, env: childEnvironment(), stdio: 'inherit' });
+const child = spawnSync(nodePath(), process.argv.slice(2), {
+  cwd: root,
+  env: childEnvironment(),
+  stdio: 'inherit',
+});
 process.exit(child.status ?? 1);

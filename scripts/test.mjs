@@ -10,7 +10,11 @@ const totals = { passed: 0, failed: 0, skipped: 0 };
 /** A step that is one test by itself: format, lint, boundaries, types, protocol. */
 function step(name, args) {
   const started = performance.now();
-  const child = spawnSync('npm', ['run', '--silent', ...args], { cwd: root, env: childEnvironment(), stdio: 'inherit' });
+  const child = spawnSync('npm', ['run', '--silent', ...args], {
+    cwd: root,
+    env: childEnvironment(),
+    stdio: 'inherit',
+  });
   const ok = child.status === 0;
   totals[ok ? 'passed' : 'failed'] += 1;
   console.log(`${ok ? 'ok    ' : 'FAILED'} ${name} (${seconds(started)} s)`);

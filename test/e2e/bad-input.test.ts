@@ -34,7 +34,9 @@ const documents: readonly (readonly [string, string, RegExp])[] = [
   ['an empty file', '', /empty|no document/i],
   [
     'one bad document among three good ones',
-    [GOOD('one'), GOOD('two'), GOOD('three').replace('total: 1s', 'total: never'), GOOD('four')].join('---\n'),
+    [GOOD('one'), GOOD('two'), GOOD('three').replace('total: 1s', 'total: never'), GOOD('four')].join(
+      '---\n',
+    ),
     /spec\.timeout\.total[\s\S]*never/,
   ],
 ];
@@ -52,26 +54,40 @@ describe('bad documents', () => {
     directory.remove();
   });
 
-  it.each(documents)('%s is refused within two seconds, says what to do, and nothing is stored', async (_, text, says) => {
-    const file = `${directory.path}/document.yaml`;
-    writeFileSync(file, text);
-    const startedMs = performance.now();
-    const answer = await run(['apply', '-f', file, '--server', `http://${server.http}`]);
-    expect(performance.now() - startedMs).toBeLessThan(2_000);
-    expect(answer.code).toBe(1);
-    expect(answer.stderr).toMatch(says);
-    expect(answer.stderr).not.toMatch(/\n\s+at .*:\d+:\d+/);
-    const url = `http://${server.http}/apis/bulwark.dev/v1/namespaces/bad/resiliencepolicies`;
-    expect((await getJson<{ items: unknown[] }>(url)).items).toEqual([]);
-  });
+  it.each(documents)(
+    '%s is refused within two seconds, says what to do, and nothing is stored',
+    async (_, text, says) => {
+      const file = `${directory.path}/document.yaml`;
+      writeFileSync(file, text);
+      const startedMs = performance.now();
+      const answer = await run(['apply', '-f', file, '--server', `http://${server.http}`]);
+      expect(performance.now() - startedMs).toBeLessThan(2_000);
+      expect(answer.code).toBe(1);
+      expect(answer.stderr).toMatch(says);
+      expect(answer.stderr).not.toMatch(/\n\s+at .*:\d+:\d+/);
+      const url = `http://${server.http}/apis/bulwark.dev/v1/namespaces/bad/resiliencepolicies`;
+      expect((await getJson<{ items: unknown[] }>(url)).items).toEqual([]);
+    },
+  );
 
   it('an agent whose instance id is already connected is refused and says so', async () => {
-    const args = ['--service', 'storefront', '--namespace', 'bad', '--instance', 'same', '--control-plane', server.grpc];
+    const args = [
+      '--service',
+      'storefront',
+      '--namespace',
+      'bad',
+      '--instance',
+      'same',
+      '--control-plane',
+      server.grpc,
+    ];
     const first = await startSidecar(args);
     try {
       const second = await run(['agent', ...args, '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0']);
       expect(second.code).not.toBe(0);
-      expect(second.stderr + second.stdout).toMatch(/same[\s\S]*already connected|already connected[\s\S]*same/);
+      expect(second.stderr + second.stdout).toMatch(
+        /same[\s\S]*already connected|already connected[\s\S]*same/,
+      );
     } finally {
       await first.process.stop();
     }
@@ -91,7 +107,13 @@ describe('servers and sidecars that cannot start', () => {
     const port = await freePort();
     await new Promise<void>((resolve) => holder.listen(port, '127.0.0.1', resolve));
     try {
-      const answer = await run(['server', '--store', `file:${directory.path}/store`, '--http', `127.0.0.1:${port}`]);
+      const answer = await run([
+        'server',
+        '--store',
+        `file:${directory.path}/store`,
+        '--http',
+        `127.0.0.1:${port}`,
+      ]);
       expect(answer.code).not.toBe(0);
       expect(answer.stderr + answer.stdout).toMatch(new RegExp(`${port}[\\s\\S]*--http`));
     } finally {
@@ -104,7 +126,15 @@ describe('servers and sidecars that cannot start', () => {
     const store = `file:${directory.path}/store`;
     const server = await startServer(['--store', store]);
     try {
-      const answer = await run(['server', '--store', store, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0']);
+      const answer = await run([
+        'server',
+        '--store',
+        store,
+        '--http',
+        '127.0.0.1:0',
+        '--grpc',
+        '127.0.0.1:0',
+      ]);
       expect(answer.code).not.toBe(0);
       expect(answer.stderr + answer.stdout).toMatch(/in use|another/i);
       expect((await fetch(`http://${server.http}/readyz`)).status).toBe(200);
@@ -116,14 +146,30 @@ describe('servers and sidecars that cannot start', () => {
   it('a store directory that is a file is refused with its path', async () => {
     using directory = temporaryDirectory('not-a-directory');
     writeFileSync(`${directory.path}/store`, 'not a directory');
-    const answer = await run(['server', '--store', `file:${directory.path}/store`, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0']);
+    const answer = await run([
+      'server',
+      '--store',
+      `file:${directory.path}/store`,
+      '--http',
+      '127.0.0.1:0',
+      '--grpc',
+      '127.0.0.1:0',
+    ]);
     expect(answer.code).not.toBe(0);
     expect(answer.stderr + answer.stdout).toContain(`${directory.path}/store`);
   });
 
   it('an etcd that is not there is named, within ten seconds', async () => {
     const port = await freePort();
-    const answer = await run(['server', '--store', `etcd:http://127.0.0.1:${port}`, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0']);
+    const answer = await run([
+      'server',
+      '--store',
+      `etcd:http://127.0.0.1:${port}`,
+      '--http',
+      '127.0.0.1:0',
+      '--grpc',
+      '127.0.0.1:0',
+    ]);
     expect(answer.code).not.toBe(0);
     expect(answer.stderr + answer.stdout).toContain(`127.0.0.1:${port}`);
   }, 15_000);

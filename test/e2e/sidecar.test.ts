@@ -118,7 +118,10 @@ describe('calls through sidecars whose upstream dies', () => {
     expect((await everywhere('http://fraud-api/check')).map((one) => one.status)).toEqual([200, 200, 200]);
     await fetch(`${dependencyUrl}/break/fraud-api`, { method: 'POST' });
     await eventually(
-      async () => (await everywhere('http://fraud-api/check')).every((one) => one.headers['bulwark-rejected'] === 'breaker-open'),
+      async () =>
+        (await everywhere('http://fraud-api/check')).every(
+          (one) => one.headers['bulwark-rejected'] === 'breaker-open',
+        ),
       { withinMs: 10_000, what: 'all sidecars to reject' },
     );
     const answers: Answer[] = [];
@@ -134,13 +137,17 @@ describe('calls through sidecars whose upstream dies', () => {
   });
 
   it('answers 200 with the age of the data where the policy has a last-good fallback', async () => {
-    expect((await everywhere('http://recommendations/v1/recs')).map((one) => one.status)).toEqual([200, 200, 200]);
+    expect((await everywhere('http://recommendations/v1/recs')).map((one) => one.status)).toEqual([
+      200, 200, 200,
+    ]);
     await fetch(`${dependencyUrl}/break/recommendations`, { method: 'POST' });
     const seen = await eventually(
       async () => {
         const answers = await everywhere('http://recommendations/v1/recs');
         expect(answers.map((one) => one.status)).toEqual([200, 200, 200]);
-        const all = answers.every((one) => String(one.headers['bulwark-degraded']).includes('reason="breaker-open"'));
+        const all = answers.every((one) =>
+          String(one.headers['bulwark-degraded']).includes('reason="breaker-open"'),
+        );
         return all ? answers : false;
       },
       { withinMs: 10_000, what: 'all sidecars to answer from memory because the breaker is open' },

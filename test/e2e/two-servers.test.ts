@@ -20,15 +20,27 @@ it('a policy applied at one server is in force at an agent of another server on 
   writeFileSync(file, POLICY);
   const first = await startServer(['--store', `etcd:${etcd.endpoint}`, '--id', 'one']);
   const second = await startServer(['--store', `etcd:${etcd.endpoint}`, '--id', 'two']);
-  const agent = await connect({ namespace: 'shop', service: 'storefront', instance: 'a', controlPlane: second.grpc });
+  const agent = await connect({
+    namespace: 'shop',
+    service: 'storefront',
+    instance: 'a',
+    controlPlane: second.grpc,
+  });
   try {
-    await eventually(() => agent.state().connected, { withinMs: 5_000, what: 'the agent to connect' });
+    await eventually(() => agent.state().controlPlane.state === 'connected', {
+      withinMs: 5_000,
+      what: 'the agent to connect',
+    });
     // The command's own start is not part of the way from one server to the other: time runs from its end.
     const applied = await run(['apply', '-f', file, '--server', `http://${first.http}`]);
     expect(applied.stderr + applied.stdout).toContain('resiliencepolicy.bulwark.dev/fraud created');
     const startedMs = performance.now();
-    await eventually(() => agent.state().policies.some((one) => one.name === 'fraud'), { withinMs: 1_000 });
-    console.log(`in force at the other server's agent ${(performance.now() - startedMs).toFixed(0)} ms after apply ended`);
+    await eventually(() => agent.state().policies.some((one) => one.policy === 'shop/fraud'), {
+      withinMs: 1_000,
+    });
+    console.log(
+      `in force at the other server's agent ${(performance.now() - startedMs).toFixed(0)} ms after apply ended`,
+    );
   } finally {
     await agent.close();
     await second.process.stop();

@@ -47,18 +47,26 @@ it('when an agent is killed while it holds the probe, another agent gets the nex
     await fleet.untilReady();
     await fetch(`${url}/break/recommendations`, { method: 'POST' });
     const sinceMs = dependency.log('recommendations').at(-1)?.atMs ?? 0;
-    await eventually(() => openAgents(fleet, sinceMs).size === INSTANCES.length, { withinMs: 10_000, what: 'all to open' });
+    await eventually(() => openAgents(fleet, sinceMs).size === INSTANCES.length, {
+      withinMs: 10_000,
+      what: 'all to open',
+    });
     // From here on a call to the dependency hangs: whoever holds the probe holds it for its 5 s.
     await fetch(`${url}/break/recommendations?mode=hang`, { method: 'POST' });
     const quietMs = arrivalsSince(sinceMs).at(-1)?.atMs ?? 0;
-    const [first] = await eventually(() => nonEmpty(arrivalsSince(quietMs)), { withinMs: 10_000, what: 'the first probe' });
+    const [first] = await eventually(() => nonEmpty(arrivalsSince(quietMs)), {
+      withinMs: 10_000,
+      what: 'the first probe',
+    });
     const killedMs = performance.now();
     fleet.kill(first!.agent);
     const next = await eventually(
       () => nonEmpty(arrivalsSince(first!.atMs).filter((one) => one.agent !== first!.agent)),
       { withinMs: 12_000, what: 'a probe by another agent' },
     );
-    console.log(`next probe by ${next[0]!.agent} ${(performance.now() - killedMs).toFixed(0)} ms after ${first!.agent} was killed`);
+    console.log(
+      `next probe by ${next[0]!.agent} ${(performance.now() - killedMs).toFixed(0)} ms after ${first!.agent} was killed`,
+    );
     expect(next.length).toBe(1);
   } finally {
     await fleet.stop();

@@ -26,7 +26,10 @@ export async function playAct(act: Act, stage: Stage): Promise<void> {
   report.say(`${stage.agents.length} agents call ${act.service}; all answers are well`);
   await pause(act.healthyMs);
 
-  const { atMs: brokenAtMs } = await requestJson<{ atMs: number }>(`${stage.dependencyUrl}/break/${act.service}`, 'POST');
+  const { atMs: brokenAtMs } = await requestJson<{ atMs: number }>(
+    `${stage.dependencyUrl}/break/${act.service}`,
+    'POST',
+  );
   report.say(`${act.service} begins to answer 500`);
   await eventually(`all agents open for ${act.service}`, OPEN_LIMIT_MS, () =>
     openings(fleet, act.service, brokenAtMs).size >= stage.agents.length ? true : undefined,
@@ -76,11 +79,22 @@ async function gather(
   for (const agent of await stage.fleet.stats()) {
     if (agent.service !== act.service) continue;
     for (const count of agent.epochs) {
-      const sum = offered.get(count.epoch) ?? { share: count.share, state: count.state, offered: 0, admitted: 0 };
+      const sum = offered.get(count.epoch) ?? {
+        share: count.share,
+        state: count.state,
+        offered: 0,
+        admitted: 0,
+      };
       sum.offered += count.offered;
       sum.admitted += count.admitted;
       offered.set(count.epoch, sum);
     }
   }
-  return { brokenAtMs, arrivals, openedAtMs: openings(stage.fleet, act.service, brokenAtMs), breaker: closed, offered };
+  return {
+    brokenAtMs,
+    arrivals,
+    openedAtMs: openings(stage.fleet, act.service, brokenAtMs),
+    breaker: closed,
+    offered,
+  };
 }

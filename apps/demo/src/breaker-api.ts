@@ -25,6 +25,10 @@ export async function breakersOf(http: string, namespace: string): Promise<Break
   return (await requestJson<{ items: Breaker[] }>(url)).items;
 }
 
-export async function breakerOfPolicy(http: string, namespace: string, policy: string): Promise<Breaker | undefined> {
+export async function breakerOfPolicy(
+  http: string,
+  namespace: string,
+  policy: string,
+): Promise<Breaker | undefined> {
   return (await breakersOf(http, namespace)).find((one) => one.spec.policy === policy);
 }

@@ -20,7 +20,9 @@ export class CallerFleet {
   private readonly ready: Promise<void>[] = [];
 
   start(settings: CallerSettings): void {
-    const child = fork(program, [JSON.stringify(settings)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const child = fork(program, [JSON.stringify(settings)], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
     this.children.push(child);
     for (const instance of settings.instances) this.processOf.set(instance, child);
     this.ready.push(

@@ -72,7 +72,14 @@ async function startAll(
   closing: Closing,
   write: (line: string) => void,
 ): Promise<{ fleet: CallerFleet; addresses: ServerAddresses }> {
-  const server = await startControlPlane(['--store', options.store, '--http', options.http, '--grpc', options.grpc]);
+  const server = await startControlPlane([
+    '--store',
+    options.store,
+    '--http',
+    options.http,
+    '--grpc',
+    options.grpc,
+  ]);
   closing.add(() => server.stop());
   const dependency = await startDependency(options.demoPort, ['recommendations', 'payments']);
   closing.add(() => dependency.stop());
@@ -140,20 +147,25 @@ async function narrate({ fleet, http, write, interrupted }: Narration): Promise<
 
 async function transitionLines(http: string, epochs: Map<string, number>): Promise<string[]> {
   const breakers = await breakersOf(http, NAMESPACE).catch(() => undefined);
-  if (breakers === undefined) return [`${clockText()}  the control plane does not answer; the agents go on alone`];
+  if (breakers === undefined)
+    return [`${clockText()}  the control plane does not answer; the agents go on alone`];
   const lines: string[] = [];
   for (const breaker of breakers) {
     const known = epochs.get(breaker.metadata.name);
     const fresh = breaker.status.transitions.filter((one) => known !== undefined && one.epoch > known);
-    for (const one of fresh) lines.push(`${clockText()}  ${breaker.spec.policy}: ${one.from} → ${one.to}  ${one.message}`);
+    for (const one of fresh)
+      lines.push(`${clockText()}  ${breaker.spec.policy}: ${one.from} → ${one.to}  ${one.message}`);
     epochs.set(breaker.metadata.name, breaker.status.epoch);
   }
   return lines;
 }
 
 function summary(before: readonly AgentStats[], now: readonly AgentStats[]): string {
-  const total = (stats: readonly AgentStats[], service: string, field: 'fresh' | 'degraded' | 'rejected' | 'failed') =>
-    stats.filter((one) => one.service === service).reduce((sum, one) => sum + one[field], 0);
+  const total = (
+    stats: readonly AgentStats[],
+    service: string,
+    field: 'fresh' | 'degraded' | 'rejected' | 'failed',
+  ) => stats.filter((one) => one.service === service).reduce((sum, one) => sum + one[field], 0);
   const services = [...new Set(now.map((one) => one.service))];
   const parts = services.map((service) => {
     const counts = (['fresh', 'degraded', 'rejected', 'failed'] as const)

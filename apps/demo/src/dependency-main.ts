@@ -7,7 +7,8 @@ try {
   const listening = await dependency.listen(Number(port));
   process.stdout.write(`${JSON.stringify({ msg: 'listening', port: listening })}\n`);
 } catch (error) {
-  const message = (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? `port ${port} is taken` : String(error);
+  const message =
+    (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? `port ${port} is taken` : String(error);
   process.stderr.write(`The demo's dependency could not start: ${message}.\n`);
   process.exitCode = 1;
 }

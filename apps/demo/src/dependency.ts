@@ -68,7 +68,8 @@ export class Dependency {
       return answer(response, 200, { arrivals: arrivals.filter((one) => one.atMs >= since) });
     }
     if (request.method !== 'POST') return answer(response, 405, { error: 'use POST' });
-    if (verb === 'break') this.health.set(name, url.searchParams.get('mode') === 'hang' ? 'hanging' : 'failing');
+    if (verb === 'break')
+      this.health.set(name, url.searchParams.get('mode') === 'hang' ? 'hanging' : 'failing');
     else if (verb === 'heal') this.health.set(name, 'ok');
     else return answer(response, 404, { error: 'try /break/NAME, /heal/NAME, /status or /log/NAME' });
     return answer(response, 200, { service: name, health: this.health.get(name), atMs: machineMs() });
@@ -89,7 +90,11 @@ export class Dependency {
       response.once('close', () => clearTimeout(timer));
       return;
     }
-    answer(response, status, health === 'ok' ? { service: name, items: ['a', 'b', 'c'] } : { error: `${name} is broken` });
+    answer(
+      response,
+      status,
+      health === 'ok' ? { service: name, items: ['a', 'b', 'c'] } : { error: `${name} is broken` },
+    );
   }
 
   private remember(name: string, arrival: Arrival): void {
@@ -112,6 +117,9 @@ export class Dependency {
 
 function answer(response: ServerResponse, status: number, body: unknown): void {
   const text = JSON.stringify(body);
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+  });
   response.end(text);
 }

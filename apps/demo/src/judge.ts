@@ -35,7 +35,9 @@ function judgeProbes(evidence: Evidence, report: Report): void {
   const lastOpenMs = Math.max(...evidence.openedAtMs.values());
   const firstStep = Math.min(...stepsOf(evidence).map(([epoch]) => epoch));
   const probes = evidence.arrivals.filter((one) => one.atMs > lastOpenMs && one.epoch < firstStep).length;
-  const trip = evidence.breaker.status.transitions.filter((one) => one.to === 'Open' && one.from === 'Closed').at(-1);
+  const trip = evidence.breaker.status.transitions
+    .filter((one) => one.to === 'Open' && one.from === 'Closed')
+    .at(-1);
   const cooldowns = evidence.breaker.status.transitions.filter(
     (one) => one.from === 'Open' && one.to === 'HalfOpen' && one.epoch > (trip?.epoch ?? 0),
   ).length;
@@ -66,7 +68,9 @@ function judgeRecovery(act: Act, evidence: Evidence, report: Report): void {
 
 /** Recovery steps of this outage in order: those epochs under which agents were in state "recovering". */
 function stepsOf(evidence: Evidence): [number, { share: number; offered: number; admitted: number }][] {
-  const trip = evidence.breaker.status.transitions.filter((one) => one.from === 'Closed' && one.to === 'Open').at(-1);
+  const trip = evidence.breaker.status.transitions
+    .filter((one) => one.from === 'Closed' && one.to === 'Open')
+    .at(-1);
   return [...evidence.offered]
     .filter(([epoch, count]) => count.state === 'recovering' && epoch > (trip?.epoch ?? 0))
     .sort(([a], [b]) => a - b);

@@ -38,7 +38,13 @@ export type CallerMessage =
   /** All its agents have a policy for every target. */
   | { readonly type: 'ready' }
   /** An agent's breaker stopped admitting ordinary calls, or admits them again. */
-  | { readonly type: 'state'; readonly agent: string; readonly service: string; readonly state: string; readonly atMs: number }
+  | {
+      readonly type: 'state';
+      readonly agent: string;
+      readonly service: string;
+      readonly state: string;
+      readonly atMs: number;
+    }
   | { readonly type: 'stats'; readonly agents: readonly AgentStats[] };
 
 export type CallerCommand = { readonly type: 'stats' } | { readonly type: 'stop' };

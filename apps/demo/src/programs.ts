@@ -21,13 +21,18 @@ export interface ServerAddresses {
   readonly grpc: string;
 }
 
-export async function startControlPlane(args: readonly string[]): Promise<Program & { addresses: ServerAddresses }> {
+export async function startControlPlane(
+  args: readonly string[],
+): Promise<Program & { addresses: ServerAddresses }> {
   const program = await startProgram('control plane', bulwark, ['server', ...args]);
   const { http, grpc } = program.listening;
   return { ...program, addresses: { http: String(http), grpc: String(grpc) } };
 }
 
-export async function startDependency(port: number, services: readonly string[]): Promise<Program & { port: number }> {
+export async function startDependency(
+  port: number,
+  services: readonly string[],
+): Promise<Program & { port: number }> {
   const file = fileURLToPath(new URL('./dependency-main.js', import.meta.url));
   const program = await startProgram('dependency', process.execPath, [file, String(port), ...services]);
   return { ...program, port: Number(program.listening['port']) };
@@ -71,7 +76,8 @@ async function firstListeningLine(name: string, child: ChildProcess): Promise<Re
       clearTimeout(timer);
       resolve(value);
     };
-    for (const stream of [child.stdout, child.stderr]) if (stream) createInterface({ input: stream }).on('line', read);
+    for (const stream of [child.stdout, child.stderr])
+      if (stream) createInterface({ input: stream }).on('line', read);
     child.once('error', (error) => {
       clearTimeout(timer);
       reject(error);

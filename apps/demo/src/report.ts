@@ -32,7 +32,9 @@ export class Report {
   find(finding: Finding): void {
     this.findings.push(finding);
     const mark = finding.ok ? 'ok  ' : 'MISS';
-    this.write(`          ${mark}  ${finding.name.padEnd(44)} ${finding.value.padStart(12)}   (${finding.reach})`);
+    this.write(
+      `          ${mark}  ${finding.name.padEnd(44)} ${finding.value.padStart(12)}   (${finding.reach})`,
+    );
   }
 
   /** Names of what did not hold. */

@@ -60,7 +60,9 @@ export async function playTour(write: (line: string) => void, interrupted: Abort
   }
   const missed = report.missed();
   write('');
-  write(missed.length === 0 ? `All ${report.count()} measurements held.` : `Did not hold: ${missed.join('; ')}`);
+  write(
+    missed.length === 0 ? `All ${report.count()} measurements held.` : `Did not hold: ${missed.join('; ')}`,
+  );
   return missed.length === 0 ? 0 : 1;
 }
 
@@ -77,7 +79,14 @@ async function startServers(report: Report, closing: Closing): Promise<Servers> 
   const dependency = await startDependency(0, ['recommendations', 'pricing', 'reviews']);
   closing.add(() => dependency.stop());
   const store = `file:${join(scratch, 'store')}`;
-  const server = await startControlPlane(['--store', store, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0']);
+  const server = await startControlPlane([
+    '--store',
+    store,
+    '--http',
+    '127.0.0.1:0',
+    '--grpc',
+    '127.0.0.1:0',
+  ]);
   closing.add(() => server.stop());
   report.say(`control plane on http://${server.addresses.http}, agents on ${server.addresses.grpc}`);
   return { ...server.addresses, dependencyUrl: `http://127.0.0.1:${dependency.port}`, scratch };
@@ -88,7 +97,12 @@ async function actsOfTwenty(report: Report, closing: Closing, servers: Servers):
   const fleet = new CallerFleet();
   closing.add(() => fleet.stop());
   const instances = Array.from({ length: PROCESSES }, (_, index) => `web-${index + 1}`);
-  for (const instance of instances) startCallers(fleet, servers, { instances: [instance], callsPerSecond: 20, services: ['recommendations', 'pricing'] });
+  for (const instance of instances)
+    startCallers(fleet, servers, {
+      instances: [instance],
+      callsPerSecond: 20,
+      services: ['recommendations', 'pricing'],
+    });
   await apply(report, servers, 'tour-consecutive.yaml');
   await apply(report, servers, 'tour-rate.yaml');
   await fleet.untilReady();
@@ -115,7 +129,11 @@ async function actOfTheCrowd(report: Report, closing: Closing, servers: Servers)
 function startCallers(
   fleet: CallerFleet,
   servers: Servers,
-  { instances, callsPerSecond, services }: { instances: string[]; callsPerSecond: number; services: string[] },
+  {
+    instances,
+    callsPerSecond,
+    services,
+  }: { instances: string[]; callsPerSecond: number; services: string[] },
 ): void {
   fleet.start({
     controlPlane: servers.grpc,
@@ -135,5 +153,12 @@ async function apply(report: Report, servers: Servers, file: string): Promise<vo
 }
 
 function stageOf(report: Report, servers: Servers, fleet: CallerFleet, agents: readonly string[]): Stage {
-  return { report, fleet, agents, namespace: NAMESPACE, http: servers.http, dependencyUrl: servers.dependencyUrl };
+  return {
+    report,
+    fleet,
+    agents,
+    namespace: NAMESPACE,
+    http: servers.http,
+    dependencyUrl: servers.dependencyUrl,
+  };
 }
