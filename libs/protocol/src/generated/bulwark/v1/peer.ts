@@ -20,7 +20,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { BreakerKey, Poll, Report, Verdict } from "./fleet.js";
+import { BreakerKey, ForcedState, Poll, Report, Verdict } from "./fleet.js";
 
 export interface AgentIdentity {
   namespace: string;
@@ -88,6 +88,22 @@ export interface ListVirtualRequest {
 export interface ListVirtualResponse {
   /** Each a JSON object of the kind. */
   objects: Buffer[];
+}
+
+export interface ForceBreakerRequest {
+  key:
+    | BreakerKey
+    | undefined;
+  /** Unspecified = release. */
+  state: ForcedState;
+  /** How long it holds, in milliseconds; 0 with a state is invalid. */
+  forMs: number;
+  /** Who asked for it. */
+  by: string;
+  reason: string;
+}
+
+export interface ForceBreakerResponse {
 }
 
 function createBaseAgentIdentity(): AgentIdentity {
@@ -903,6 +919,152 @@ export const ListVirtualResponse: MessageFns<ListVirtualResponse> = {
   },
 };
 
+function createBaseForceBreakerRequest(): ForceBreakerRequest {
+  return { key: undefined, state: 0, forMs: 0, by: "", reason: "" };
+}
+
+export const ForceBreakerRequest: MessageFns<ForceBreakerRequest> = {
+  encode(message: ForceBreakerRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== undefined) {
+      BreakerKey.encode(message.key, writer.uint32(10).fork()).join();
+    }
+    if (message.state !== 0) {
+      writer.uint32(16).int32(message.state);
+    }
+    if (message.forMs !== 0) {
+      writer.uint32(24).uint64(message.forMs);
+    }
+    if (message.by !== "") {
+      writer.uint32(34).string(message.by);
+    }
+    if (message.reason !== "") {
+      writer.uint32(42).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ForceBreakerRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseForceBreakerRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = BreakerKey.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.state = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.forMs = longToNumber(reader.uint64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.by = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ForceBreakerRequest>): ForceBreakerRequest {
+    return ForceBreakerRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ForceBreakerRequest>): ForceBreakerRequest {
+    const message = createBaseForceBreakerRequest();
+    message.key = (object.key !== undefined && object.key !== null) ? BreakerKey.fromPartial(object.key) : undefined;
+    message.state = object.state ?? 0;
+    message.forMs = object.forMs ?? 0;
+    message.by = object.by ?? "";
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseForceBreakerResponse(): ForceBreakerResponse {
+  return {};
+}
+
+export const ForceBreakerResponse: MessageFns<ForceBreakerResponse> = {
+  encode(_: ForceBreakerResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ForceBreakerResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseForceBreakerResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ForceBreakerResponse>): ForceBreakerResponse {
+    return ForceBreakerResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<ForceBreakerResponse>): ForceBreakerResponse {
+    const message = createBaseForceBreakerResponse();
+    return message;
+  },
+};
+
 export type PeerServiceService = typeof PeerServiceService;
 export const PeerServiceService = {
   /** A replica opens one to the decider: agents, reports in; verdicts, polls out. */
@@ -915,7 +1077,7 @@ export const PeerServiceService = {
     responseSerialize: (value: ForwardResponse): Buffer => Buffer.from(ForwardResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ForwardResponse => ForwardResponse.decode(value),
   },
-  /** Rows of a virtual kind that this replica holds ("agents", "breakers"), for merged lists. */
+  /** What this replica holds, for merged views: "agents", "breakers", or "tally": counts by policy and service. */
   listVirtual: {
     path: "/bulwark.v1.PeerService/ListVirtual" as const,
     requestStream: false as const,
@@ -925,13 +1087,26 @@ export const PeerServiceService = {
     responseSerialize: (value: ListVirtualResponse): Buffer => Buffer.from(ListVirtualResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ListVirtualResponse => ListVirtualResponse.decode(value),
   },
+  /** Asks the decider to force or release a breaker; answered when the verdict is stored. */
+  forceBreaker: {
+    path: "/bulwark.v1.PeerService/ForceBreaker" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ForceBreakerRequest): Buffer => Buffer.from(ForceBreakerRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ForceBreakerRequest => ForceBreakerRequest.decode(value),
+    responseSerialize: (value: ForceBreakerResponse): Buffer =>
+      Buffer.from(ForceBreakerResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ForceBreakerResponse => ForceBreakerResponse.decode(value),
+  },
 } as const;
 
 export interface PeerServiceServer extends UntypedServiceImplementation {
   /** A replica opens one to the decider: agents, reports in; verdicts, polls out. */
   forward: handleBidiStreamingCall<ForwardRequest, ForwardResponse>;
-  /** Rows of a virtual kind that this replica holds ("agents", "breakers"), for merged lists. */
+  /** What this replica holds, for merged views: "agents", "breakers", or "tally": counts by policy and service. */
   listVirtual: handleUnaryCall<ListVirtualRequest, ListVirtualResponse>;
+  /** Asks the decider to force or release a breaker; answered when the verdict is stored. */
+  forceBreaker: handleUnaryCall<ForceBreakerRequest, ForceBreakerResponse>;
 }
 
 export interface PeerServiceClient extends Client {
@@ -939,7 +1114,7 @@ export interface PeerServiceClient extends Client {
   forward(): ClientDuplexStream<ForwardRequest, ForwardResponse>;
   forward(options: Partial<CallOptions>): ClientDuplexStream<ForwardRequest, ForwardResponse>;
   forward(metadata: Metadata, options?: Partial<CallOptions>): ClientDuplexStream<ForwardRequest, ForwardResponse>;
-  /** Rows of a virtual kind that this replica holds ("agents", "breakers"), for merged lists. */
+  /** What this replica holds, for merged views: "agents", "breakers", or "tally": counts by policy and service. */
   listVirtual(
     request: ListVirtualRequest,
     callback: (error: ServiceError | null, response: ListVirtualResponse) => void,
@@ -954,6 +1129,22 @@ export interface PeerServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListVirtualResponse) => void,
+  ): ClientUnaryCall;
+  /** Asks the decider to force or release a breaker; answered when the verdict is stored. */
+  forceBreaker(
+    request: ForceBreakerRequest,
+    callback: (error: ServiceError | null, response: ForceBreakerResponse) => void,
+  ): ClientUnaryCall;
+  forceBreaker(
+    request: ForceBreakerRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ForceBreakerResponse) => void,
+  ): ClientUnaryCall;
+  forceBreaker(
+    request: ForceBreakerRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ForceBreakerResponse) => void,
   ): ClientUnaryCall;
 }
 
@@ -974,6 +1165,17 @@ type DeepPartial<T> = T extends Builtin ? T
   : T extends { $case: string; value: unknown } ? { $case: T["$case"]; value?: DeepPartial<T["value"]> }
   : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
   : Partial<T>;
+
+function longToNumber(int64: { toString(): string }): number {
+  const num = globalThis.Number(int64.toString());
+  if (num > globalThis.Number.MAX_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is larger than Number.MAX_SAFE_INTEGER");
+  }
+  if (num < globalThis.Number.MIN_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is smaller than Number.MIN_SAFE_INTEGER");
+  }
+  return num;
+}
 
 interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
