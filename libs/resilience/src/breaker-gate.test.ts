@@ -1,6 +1,6 @@
+import { breakerSettings as breaker } from '@bulwark/testing';
 import { describe, expect, test } from 'vitest';
 import { BreakerGate, type GateChange, type GateOptions } from './breaker-gate.js';
-import { breaker } from './guard.fixture.js';
 import { Permit } from './permit.js';
 import { phaseOf } from './share-admission.js';
 import type { FleetVerdict } from './verdict.js';

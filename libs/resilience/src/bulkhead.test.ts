@@ -132,7 +132,7 @@ describe('bulkhead', () => {
               if (call === undefined) return;
               queue = queue.filter((other) => other !== call);
               expect(bulkhead.cancel(call)).toBe(true);
-            } else {
+            } else if ('max' in step) {
               max = step.max;
               refill();
               bulkhead.update({ maxConcurrent: max, maxQueued });

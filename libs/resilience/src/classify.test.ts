@@ -1,7 +1,7 @@
+import { guardSettings as settings } from '@bulwark/testing';
 import { expect, test } from 'vitest';
 import type { Judgement } from './call.js';
 import { classify } from './classify.js';
-import { settings } from './guard.fixture.js';
 
 const { failures } = settings();
 const answered = (judgement: Judgement) => classify({ how: 'answered', judgement }, failures);

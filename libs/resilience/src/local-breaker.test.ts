@@ -1,6 +1,6 @@
+import { breakerSettings as breaker } from '@bulwark/testing';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { breaker } from './guard.fixture.js';
 import { LocalBreaker, type LocalTransition } from './local-breaker.js';
 import { Permit } from './permit.js';
 import type { BreakerSettings } from './settings.js';

@@ -7,3 +7,16 @@ export { serverBinary } from './server-binaries.js';
 export { startEtcd, type Etcd, type EtcdOptions } from './etcd.js';
 export { FakeHost, type FakeHostOptions } from './fake-host.js';
 export { seededRandom } from './seeded-random.js';
+export {
+  type Behaviour,
+  breakerSettings,
+  FAIL,
+  FakeDependency,
+  guardSettings,
+  HANG,
+  OK,
+  type Reply,
+  replyAdapter,
+  retrySettings,
+  TransportError,
+} from './engine-fixture.js';

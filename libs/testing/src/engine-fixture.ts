@@ -1,8 +1,14 @@
-import type { Attempt, CallAdapter, Judgement } from './call.js';
-import type { BreakerSettings, GuardSettings, RetrySettings } from './settings.js';
+import type {
+  Attempt,
+  BreakerSettings,
+  CallAdapter,
+  GuardSettings,
+  Judgement,
+  RetrySettings,
+} from '@bulwark/resilience';
 
 /** Settings for tests. `scope: Instance`, no ramp, a cooldown of 5 s that does not grow: what most scenario tables use. */
-export function breaker(overrides: Partial<BreakerSettings> = {}): BreakerSettings {
+export function breakerSettings(overrides: Partial<BreakerSettings> = {}): BreakerSettings {
   return {
     scope: 'Instance',
     per: ['target'],
@@ -16,7 +22,7 @@ export function breaker(overrides: Partial<BreakerSettings> = {}): BreakerSettin
   };
 }
 
-export function retry(overrides: Partial<RetrySettings> = {}): RetrySettings {
+export function retrySettings(overrides: Partial<RetrySettings> = {}): RetrySettings {
   return {
     maxAttempts: 3,
     backoff: { baseMs: 1000, maxMs: 8000, jitter: 'full' },
@@ -28,7 +34,7 @@ export function retry(overrides: Partial<RetrySettings> = {}): RetrySettings {
   };
 }
 
-export function settings(overrides: Partial<GuardSettings> = {}): GuardSettings {
+export function guardSettings(overrides: Partial<GuardSettings> = {}): GuardSettings {
   return {
     policy: 'shop/recs',
     generation: 7,
@@ -88,12 +94,19 @@ export class FakeDependency {
     this.inFlight += 1;
     this.peak = Math.max(this.peak, this.inFlight);
     const behaviour = this.script.shift() ?? this.otherwise;
+    // A call that is aborted has left the dependency at once: its socket is closed.
+    let gone = false;
+    const leave = (): void => {
+      if (!gone) this.inFlight -= 1;
+      gone = true;
+    };
     const aborted = new Promise<never>((_, reject) => {
-      attempt.signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true });
+      attempt.signal.addEventListener('abort', () => {
+        leave();
+        reject(new Error('aborted'));
+      });
     });
-    return Promise.race([this.behave(behaviour), aborted]).finally(() => {
-      this.inFlight -= 1;
-    });
+    return Promise.race([this.behave(behaviour), aborted]).finally(leave);
   };
 
   private async behave(behaviour: Behaviour): Promise<Reply> {
@@ -106,7 +119,7 @@ export class FakeDependency {
   }
 }
 
-export const adapter: CallAdapter<Reply> = {
+export const replyAdapter: CallAdapter<Reply> = {
   judge: (reply) => ({
     httpStatus: reply.status,
     ...(reply.retryAfterMs !== undefined && { retryAfterMs: reply.retryAfterMs }),
