@@ -1,1 +1,1 @@
-export {};
+export { runSidecar, type SidecarIo } from './run-sidecar.js';

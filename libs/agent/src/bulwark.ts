@@ -62,8 +62,7 @@ export interface BulwarkParts {
 }
 
 export type StartEnd =
-  | { readonly kind: 'welcome' }
-  | { readonly kind: 'policies' }
+  | { readonly kind: 'welcome' | 'policies' | 'unreachable' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 const DEMAND_SILENCE_MS = 1_000;
@@ -127,7 +126,10 @@ export class Bulwark {
           this.#reporter.poll(poll, breakerKeyId);
         },
         writable: () => this.#reporter.writable(),
-        lost: () => this.#reporter.disconnected(),
+        lost: () => {
+          this.#reporter.disconnected();
+          this.#tell({ kind: 'unreachable' });
+        },
         refused: (refusal) => this.#tell({ kind: 'refused', refusal }),
       },
     });

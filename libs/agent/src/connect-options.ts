@@ -48,7 +48,27 @@ const MAX_LABELS = 64;
 
 /** Fills defaults and checks everything; all problems come in one `ArgumentError`. */
 export function completeOptions(options: ConnectOptions): CompleteOptions {
-  const complete: CompleteOptions = {
+  const problems = connectProblems(options);
+  if (problems.length > 0) throw new ArgumentError(problems);
+  return Object.freeze(withDefaults(options));
+}
+
+/** Everything that is wrong with these options; empty = `connect` will take them. */
+export function connectProblems(options: ConnectOptions): string[] {
+  const complete = withDefaults(options);
+  const problems = [
+    ...nameProblems(complete),
+    ...labelProblems(complete.labels),
+    ...addressProblems(complete.addresses, options.controlPlane),
+  ];
+  if (!(complete.startWaitMs >= 0 && complete.startWaitMs <= 60_000)) {
+    problems.push(`startWaitMs ${complete.startWaitMs} must be 0 to 60000`);
+  }
+  return problems;
+}
+
+function withDefaults(options: ConnectOptions): CompleteOptions {
+  return {
     namespace: options.namespace ?? 'default',
     service: options.service,
     instance: options.instance ?? defaultInstance(),
@@ -60,16 +80,6 @@ export function completeOptions(options: ConnectOptions): CompleteOptions {
     startWaitMs: options.startWaitMs ?? 2_000,
     failOnRefusal: options.failOnRefusal ?? false,
   };
-  const problems = [
-    ...nameProblems(complete),
-    ...labelProblems(complete.labels),
-    ...addressProblems(complete.addresses, options.controlPlane),
-  ];
-  if (!(complete.startWaitMs >= 0 && complete.startWaitMs <= 60_000)) {
-    problems.push(`startWaitMs ${complete.startWaitMs} must be 0 to 60000`);
-  }
-  if (problems.length > 0) throw new ArgumentError(problems);
-  return Object.freeze(complete);
 }
 
 function nameProblems(names: { namespace: string; service: string; instance: string }): string[] {

@@ -42,7 +42,9 @@ export async function connect(
   if (known && !failOnRefusal) return bulwark;
   const end = await bulwark.firstNews(
     ({ kind }) =>
-      kind === 'policies' || (known && kind === 'welcome') || (failOnRefusal && kind === 'refused'),
+      kind === 'policies' ||
+      (known && (kind === 'welcome' || kind === 'unreachable')) ||
+      (failOnRefusal && kind === 'refused'),
     startWaitMs,
   );
   if (end?.kind !== 'refused') return bulwark;

@@ -28,6 +28,7 @@ export interface StreamHandler {
   readonly poll: (poll: Poll) => void;
   /** The stream takes reports again after having been blocked. */
   readonly writable: () => void;
+  /** A connection ended, or could not be made. */
   readonly lost: () => void;
   readonly refused: (refusal: Refusal) => void;
 }
@@ -237,7 +238,7 @@ export class ControlStream {
     this.#options.logger[level](fields, `${message}; calls go on under the last known policies`);
     this.#lastError = reason;
     this.#wait('waiting', waitMs);
-    if (wasConnected) this.#options.handler.lost();
+    this.#options.handler.lost();
   }
 
   #refused(refusal: Refusal): void {

@@ -2,7 +2,7 @@ export { ArgumentError, BulwarkError, DeadlineError, RefusedError, RejectedError
 export type { AgentState, BreakerStateView, PolicyStateView, Readiness } from './agent-state.js';
 export { type Bulwark, type CallOptions } from './bulwark.js';
 export { connect } from './connect.js';
-export { isHostPort, type ConnectOptions } from './connect-options.js';
+export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';
 export type { CallPlan, FetchGuard, GuardedInit } from './guarded-fetch.js';
 export {
   ageSeconds,

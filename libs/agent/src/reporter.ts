@@ -70,6 +70,7 @@ export class Reporter {
   }
 
   disconnected(): void {
+    if (!this.#connected) return;
     this.#connected = false;
     this.#unschedule();
     const unsureFromMs = this.#options.host.nowMs() - UNSURE_MS;

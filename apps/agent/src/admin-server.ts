@@ -1,0 +1,62 @@
+import type { AgentState } from '@bulwark/agent';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { SidecarMetrics } from './sidecar-metrics.js';
+
+export interface AdminSource {
+  /** Undefined = the agent has not started yet. */
+  readonly state: () => AgentState | undefined;
+  readonly draining: () => boolean;
+  readonly metrics: SidecarMetrics;
+}
+
+const PATHS = '/healthz, /readyz, /metrics, /state';
+
+/** Health, readiness, metrics and state of one sidecar; reads only. */
+export function adminServer(source: AdminSource): Server {
+  return createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      return text(response, 405, 'GET only');
+    }
+    const [path] = (request.url ?? '/').split('?');
+    switch (path) {
+      case '/healthz':
+        return text(response, 200, 'ok');
+      case '/readyz': {
+        const { ready, reason } = readiness(source);
+        return text(response, ready ? 200 : 503, reason === '' ? 'ok' : reason);
+      }
+      case '/state':
+        return json(response, source.state() ?? { readiness: readiness(source) });
+      case '/metrics':
+        return void metrics(response, source.metrics);
+      default:
+        return text(response, 404, `not here: ${PATHS}`);
+    }
+  });
+}
+
+function readiness(source: AdminSource): AgentState['readiness'] {
+  if (source.draining()) return { ready: false, reason: 'shutting down' };
+  return source.state()?.readiness ?? { ready: false, reason: 'starting' };
+}
+
+async function metrics(response: ServerResponse, { registry }: SidecarMetrics): Promise<void> {
+  try {
+    const body = await registry.metrics();
+    response.writeHead(200, { 'Content-Type': registry.contentType });
+    response.end(body);
+  } catch (error) {
+    text(response, 500, error instanceof Error ? error.message : 'metrics failed');
+  }
+}
+
+function text(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' });
+  response.end(`${body}\n`);
+}
+
+function json(response: ServerResponse, body: object): void {
+  response.writeHead(200, { 'Content-Type': 'application/json' });
+  response.end(`${JSON.stringify(body, null, 2)}\n`);
+}

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { parseSidecarOptions } from './sidecar-options.js';
+
+describe('the flags of the sidecar', () => {
+  it('have the defaults that are promised', () => {
+    const parsed = parseSidecarOptions(['--service', 'storefront'], {});
+    expect(parsed).toMatchObject({
+      kind: 'run',
+      options: {
+        namespace: 'default',
+        controlPlane: '127.0.0.1:9444',
+        listen: { host: '127.0.0.1', port: 15_001 },
+        admin: { host: '127.0.0.1', port: 15_000 },
+        drainMs: 10_000,
+      },
+    });
+  });
+
+  it('win over the environment, which wins over the defaults', () => {
+    const parsed = parseSidecarOptions(['--namespace=shop'], {
+      BULWARK_SERVICE: 'storefront',
+      BULWARK_NAMESPACE: 'other',
+      BULWARK_CONTROL_PLANE: 'cp:1',
+      BULWARK_UPSTREAM: 'a=http://127.0.0.1:1,b=http://127.0.0.1:2',
+      BULWARK_LABELS: 'app=storefront,bulwark.dev/zone=z1',
+    });
+    if (parsed.kind !== 'run') throw new Error('expected to run');
+    expect(parsed.options).toMatchObject({ namespace: 'shop', service: 'storefront', controlPlane: 'cp:1' });
+    expect(parsed.options.labels).toEqual({ app: 'storefront', 'bulwark.dev/zone': 'z1' });
+    expect([...parsed.options.upstreams.keys()]).toEqual(['a', 'b']);
+  });
+
+  it('are refused with all their problems at once', () => {
+    const parsed = parseSidecarOptions(
+      [
+        '--servce',
+        'x',
+        '--listen',
+        '15001',
+        '--upstream',
+        'fraud',
+        '--upstream',
+        'p=http://h/path',
+        '--labels',
+        'app',
+        '--drain-timeout',
+        '10',
+        'stray',
+        '--state',
+      ],
+      {},
+    );
+    if (parsed.kind !== 'wrong') throw new Error('expected problems');
+    const text = parsed.problems.join('\n');
+    for (const part of [
+      '--servce, did you mean --service?',
+      '--service NAME is required',
+      '--listen "15001"',
+      '--upstream "fraud"',
+      'scheme, host and port only',
+      '--labels "app"',
+      '--drain-timeout "10"',
+      '"stray"',
+      '--state needs a value',
+    ]) {
+      expect(text).toContain(part);
+    }
+  });
+
+  it('take a name that is in no map as it is, and a port of 0 as any free one', () => {
+    const parsed = parseSidecarOptions(
+      ['--service', 's', '--listen', '127.0.0.1:0', '--admin', '[::1]:0'],
+      {},
+    );
+    expect(parsed).toMatchObject({
+      kind: 'run',
+      options: { listen: { port: 0 }, admin: { host: '::1', port: 0 } },
+    });
+  });
+});

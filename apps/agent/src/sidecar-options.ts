@@ -1,0 +1,197 @@
+import { isHostPort } from '@bulwark/agent';
+import { parseArgs } from 'node:util';
+
+export interface HostPort {
+  readonly host: string;
+  /** 0 = any free one. */
+  readonly port: number;
+}
+
+export interface SidecarOptions {
+  readonly namespace: string;
+  readonly service: string;
+  readonly instance: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly controlPlane: string;
+  readonly listen: HostPort;
+  readonly admin: HostPort;
+  /** Service name → where it is. A name that is not here is dialled as given. */
+  readonly upstreams: ReadonlyMap<string, URL>;
+  readonly stateDir: string | undefined;
+  readonly bootstrap: string | undefined;
+  /** How long accepted requests may take after SIGTERM, milliseconds. */
+  readonly drainMs: number;
+  readonly allowNonLoopback: boolean;
+}
+
+export type ParsedOptions =
+  | { readonly kind: 'run'; readonly options: SidecarOptions }
+  | { readonly kind: 'help' }
+  | { readonly kind: 'wrong'; readonly problems: readonly string[] };
+
+export const USAGE = `Usage: bulwark agent --service NAME [flags]
+
+A sidecar: an HTTP proxy that guards its service's calls by the policies of the control plane.
+Try: curl -x http://127.0.0.1:15001 http://NAME/path
+
+Flags (each also as BULWARK_…, such as BULWARK_CONTROL_PLANE; a flag wins):
+  --service NAME            the service this agent belongs to (required)
+  --namespace NS            its namespace (default)
+  --instance ID             unique in namespace and service (host name and process id)
+  --labels k=v,…            labels of this agent; bulwark.dev/zone and bulwark.dev/region place it
+  --control-plane H:P[,…]   gRPC addresses of the control plane (127.0.0.1:9444)
+  --listen HOST:PORT        where the proxy listens (127.0.0.1:15001)
+  --admin HOST:PORT         /healthz, /readyz, /metrics, /state (127.0.0.1:15000)
+  --upstream NAME=URL       where a service is; may be repeated. Other names are dialled as given
+  --state DIR               keeps the last policies here, for a start without the control plane
+  --bootstrap FILE          policies for a start with neither state nor control plane
+  --drain-timeout DURATION  how long accepted requests may take after SIGTERM (10s)
+  --allow-non-loopback      says that --listen or --admin beyond loopback is meant
+  --help                    this text
+`;
+
+const FLAGS = {
+  service: { type: 'string' },
+  namespace: { type: 'string' },
+  instance: { type: 'string' },
+  labels: { type: 'string' },
+  'control-plane': { type: 'string' },
+  listen: { type: 'string' },
+  admin: { type: 'string' },
+  upstream: { type: 'string', multiple: true },
+  state: { type: 'string' },
+  bootstrap: { type: 'string' },
+  'drain-timeout': { type: 'string' },
+  'allow-non-loopback': { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+type FlagName = keyof typeof FLAGS;
+
+/** Reads flags, then the environment, then defaults. All problems come together. */
+export function parseSidecarOptions(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): ParsedOptions {
+  const problems: string[] = [];
+  const values = readFlags(argv, problems);
+  if (values.get('help') !== undefined) return { kind: 'help' };
+  const text = (name: FlagName): string | undefined => {
+    const flag = values.get(name);
+    return (Array.isArray(flag) ? flag.join(',') : flag) ?? (env[variable(name)] || undefined);
+  };
+  const service = text('service');
+  if (service === undefined) problems.push('--service NAME is required (or BULWARK_SERVICE)');
+  const options: SidecarOptions = {
+    service: service ?? '',
+    namespace: text('namespace') ?? 'default',
+    instance: text('instance'),
+    labels: parseLabels(text('labels'), problems),
+    controlPlane: text('control-plane') ?? '127.0.0.1:9444',
+    listen: parseHostPort('listen', text('listen') ?? '127.0.0.1:15001', problems),
+    admin: parseHostPort('admin', text('admin') ?? '127.0.0.1:15000', problems),
+    upstreams: parseUpstreams(text('upstream'), problems),
+    stateDir: text('state'),
+    bootstrap: text('bootstrap'),
+    drainMs: parseSeconds(text('drain-timeout') ?? '10s', problems),
+    allowNonLoopback: isTrue(text('allow-non-loopback'), problems),
+  };
+  return problems.length > 0 ? { kind: 'wrong', problems } : { kind: 'run', options };
+}
+
+function readFlags(argv: readonly string[], problems: string[]): Map<FlagName, string | string[]> {
+  const { tokens } = parseArgs({
+    args: [...argv],
+    options: FLAGS,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const values = new Map<FlagName, string | string[]>();
+  for (const token of tokens) {
+    if (token.kind === 'positional') problems.push(`unexpected argument "${token.value}"`);
+    if (token.kind !== 'option') continue;
+    if (!isFlag(token.name)) {
+      problems.push(`unknown flag ${token.rawName}${suggestion(token.name)}`);
+      continue;
+    }
+    const wantsValue = FLAGS[token.name].type === 'string';
+    if (wantsValue && (token.value === undefined || (!token.inlineValue && token.value.startsWith('--')))) {
+      problems.push(`${token.rawName} needs a value`);
+    } else if (token.name === 'upstream') {
+      values.set('upstream', [...(values.get('upstream') ?? []), token.value ?? '']);
+    } else {
+      values.set(token.name, token.value ?? 'true');
+    }
+  }
+  return values;
+}
+
+function isFlag(name: string): name is FlagName {
+  return Object.hasOwn(FLAGS, name);
+}
+
+/** The one flag that begins alike, when there is one. */
+function suggestion(name: string): string {
+  const near = Object.keys(FLAGS).filter((flag) => flag.startsWith(name.slice(0, 3)));
+  return near.length === 1 ? `, did you mean --${near[0]}?` : '';
+}
+
+function variable(name: FlagName): string {
+  return `BULWARK_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+function parseLabels(text: string | undefined, problems: string[]): Record<string, string> {
+  const labels: Record<string, string> = {};
+  for (const pair of (text ?? '').split(',').filter((part) => part.trim() !== '')) {
+    const at = pair.indexOf('=');
+    if (at <= 0) problems.push(`--labels "${pair}" must be NAME=VALUE`);
+    else labels[pair.slice(0, at).trim()] = pair.slice(at + 1).trim();
+  }
+  return labels;
+}
+
+function parseHostPort(flag: 'listen' | 'admin', text: string, problems: string[]): HostPort {
+  const at = text.lastIndexOf(':');
+  const port = Number(text.slice(at + 1));
+  if (!isHostPort(text) && !(at > 0 && text.slice(at + 1) === '0')) {
+    problems.push(`--${flag} "${text}" must be HOST:PORT, such as 127.0.0.1:15001`);
+  }
+  return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port };
+}
+
+function parseUpstreams(text: string | undefined, problems: string[]): Map<string, URL> {
+  const upstreams = new Map<string, URL>();
+  for (const pair of (text ?? '').split(',').filter((part) => part.trim() !== '')) {
+    const at = pair.indexOf('=');
+    const name = pair.slice(0, at).trim().toLowerCase();
+    const url = URL.parse(pair.slice(at + 1).trim());
+    if (at <= 0 || url === null || !['http:', 'https:'].includes(url.protocol)) {
+      problems.push(`--upstream "${pair}" must be NAME=URL, such as fraud-api=http://10.0.0.7:8080`);
+    } else if (url.pathname !== '/' || url.search !== '' || url.username !== '') {
+      problems.push(`--upstream "${pair}": the URL must be scheme, host and port only`);
+    } else if (upstreams.has(name)) {
+      problems.push(`--upstream ${name} is given twice`);
+    } else {
+      upstreams.set(name, url);
+    }
+  }
+  return upstreams;
+}
+
+function parseSeconds(text: string, problems: string[]): number {
+  const match = /^(\d{1,6})(ms|s|m)$/.exec(text);
+  const unit = { ms: 1, s: 1_000, m: 60_000 }[match?.[2] ?? ''];
+  if (match === null || unit === undefined) {
+    problems.push(`--drain-timeout "${text}" must be a duration such as 10s or 500ms`);
+    return 0;
+  }
+  return Number(match[1]) * unit;
+}
+
+function isTrue(text: string | undefined, problems: string[]): boolean {
+  if (text !== undefined && text !== 'true' && text !== 'false') {
+    problems.push(`--allow-non-loopback "${text}" must be true or false`);
+  }
+  return text === 'true';
+}
