@@ -1,6 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
-const source = { ssr: { resolve: { conditions: ['source', 'node', 'import', 'module', 'default'] } } };
+/**
+ * Vitest hands these to Node, for `require` too: with "import" or "module" among them CommonJS packages get the ES form of
+ * theirs (protobufjs then loses `long`, and with it the last digits of 64-bit numbers).
+ */
+const source = { ssr: { resolve: { conditions: ['source', 'node'] } } };
 
 /** `unit` needs no build and no server; `real` uses etcd and built processes; `fault` kills and pauses them. */
 export default defineConfig({

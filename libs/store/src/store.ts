@@ -101,8 +101,9 @@ export interface ChangeBatch {
 }
 
 export type Change =
+  /** `previous` is undefined when the key is new (`entry.createRevision` is `entry.modRevision` then). */
   | { readonly kind: 'put'; readonly entry: Entry; readonly previous: Entry | undefined }
-  /** `previous` may be unknown when the adapter's history lost it. */
+  /** In both, `previous` may also be undefined when etcd compacted it away. */
   | { readonly kind: 'delete'; readonly key: string; readonly previous: Entry | undefined };
 
 export interface Lease {
