@@ -4,6 +4,7 @@ export { compilePolicy, type CompiledPolicy, type StoredIdentity } from './compi
 export { DEFAULTS } from './defaults.js';
 export { DocumentError, type DocumentErrorCode } from './document-error.js';
 export { parseDocuments, type ParseOptions } from './documents.js';
+export { EXAMPLE_POLICY } from './example.js';
 export { formatDuration, parseDuration } from './duration.js';
 export {
   comparePrecedence,

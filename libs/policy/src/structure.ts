@@ -12,6 +12,9 @@ import { problem, valueText, type Path, type Problem } from './problem.js';
 import type { JsonSchema } from './schema/builders.js';
 import { suggestPercent } from './percent.js';
 
+/** Suggestions for unknown fields in one answer. */
+const MAX_SUGGESTIONS = 200;
+
 interface Place {
   readonly path: Path;
   /** The union the schema is a branch of: what is allowed is said of the whole. */
@@ -112,7 +115,9 @@ class StructureWalk {
         message: `${String(path.at(-1))} is not a field here`,
         allowed: Object.keys(parent.properties ?? {}).join(', '),
         value,
-        suggestion: nearestField(this.root, parent, path),
+        // Costly, and nobody reads that many.
+        suggestion:
+          this.problems.length < MAX_SUGGESTIONS ? nearestField(this.root, parent, path) : undefined,
       }),
     );
   }

@@ -36,6 +36,7 @@ export function readYaml(text: string, source: string): ReadYaml {
   Object.assign(composer, { onError: reading.onSyntax });
   try {
     for (const token of boundedTokens(text, { lines, source })) {
+      if (token.type === 'document') reading.begun += 1;
       if (token.type === 'error') reading.onSyntax(token.offset, 'UNEXPECTED_TOKEN', token.message);
       else for (const parsed of composer.next(token)) reading.take(parsed);
     }
@@ -43,6 +44,8 @@ export function readYaml(text: string, source: string): ReadYaml {
   } catch (error) {
     if (!(error instanceof EnoughProblems)) throw error;
   }
+  // The composer is one document behind the parser, so faults do not come in order.
+  reading.problems.sort((a, b) => (a.at?.line ?? 0) - (b.at?.line ?? 0));
   return reading;
 }
 
@@ -63,8 +66,9 @@ class Reading implements ReadYaml {
   readonly documents: SourceDocument[] = [];
   readonly problems: Problem[] = [];
   code: DocumentErrorCode = 'BULWARK_DOCUMENT_SYNTAX';
-  private count = 0;
-  private seen = 0;
+  /** Documents the parser has given, and documents the composer has; the composer is one behind. */
+  begun = 0;
+  private taken = 0;
 
   constructor(
     private readonly lines: LineCounter,
@@ -72,17 +76,19 @@ class Reading implements ReadYaml {
   ) {}
 
   readonly onSyntax: SyntaxHandler = (where, code, message) => {
-    this.add([syntaxProblem({ code, message, offset: offsetOf(where) }, this.next(), this.lineAt)]);
+    this.add([
+      syntaxProblem({ code, message, offset: offsetOf(where) }, this.place(this.begun), this.lineAt),
+    ]);
   };
 
   take(parsed: Document.Parsed): void {
-    this.seen += 1;
-    if (this.seen > 10 * MAX_DOCUMENTS) throw tooManyDocuments(this.source);
+    this.taken += 1;
+    if (this.taken > 10 * MAX_DOCUMENTS) throw tooManyDocuments(this.source);
     const before = this.problems.length;
     const errors: readonly YAMLError[] = [...parsed.errors, ...parsed.warnings].slice(0, MAX_LISTED);
     this.add(
       errors.map(({ code, message, pos }) =>
-        syntaxProblem({ code, message, offset: pos[0] }, this.next(), this.lineAt),
+        syntaxProblem({ code, message, offset: pos[0] }, this.place(this.taken), this.lineAt),
       ),
     );
     // Nothing is given when anything is wrong, so after a fault documents are only checked.
@@ -90,14 +96,13 @@ class Reading implements ReadYaml {
   }
 
   private read(contents: ParsedNode): void {
-    const values = new YamlValues({ place: this.next(), lineAt: this.lineAt });
+    const values = new YamlValues({ place: this.place(this.taken), lineAt: this.lineAt });
     const value = values.read(contents);
-    // An empty document is none, and is not counted.
+    // An empty document is none.
     if (value === null && values.problems.length === 0) return;
     if (values.tooMany) this.code = 'BULWARK_DOCUMENT_TOO_MANY';
-    const at = { ...this.next(), line: this.lineAt(contents.range[0]) };
-    this.count += 1;
-    if (this.count > MAX_DOCUMENTS) throw tooManyDocuments(this.source);
+    const at = { ...this.place(this.taken), line: this.lineAt(contents.range[0]) };
+    if (this.documents.length >= MAX_DOCUMENTS) throw tooManyDocuments(this.source);
     this.add(values.problems);
     this.documents.push({ at, value, lineOf: (path: Path) => values.lineOf(path) });
   }
@@ -107,8 +112,8 @@ class Reading implements ReadYaml {
     if (this.problems.length >= MAX_LISTED) throw new EnoughProblems();
   }
 
-  private next(): ProblemPlace {
-    return { source: this.source, document: this.count + 1 };
+  private place(number: number): ProblemPlace {
+    return { source: this.source, document: Math.max(1, number) };
   }
 
   private readonly lineAt = (offset: number): number => this.lines.linePos(offset).line;

@@ -1,7 +1,8 @@
 /** Nodes of a parsed YAML document to plain data, with linear checks and bounds of its own. */
 import { isAlias, isMap, isScalar, isSeq, type Node, type Pair } from 'yaml';
-import { FORBIDDEN_KEYS, MAX_DEPTH, MAX_VALUES } from './plain-copy.js';
+import { FORBIDDEN_KEYS, MAX_DEPTH } from './plain-copy.js';
 import { clip, problem, type Path, type Problem, type ProblemPlace, type ProblemReason } from './problem.js';
+import { MAX_DOCUMENT_VALUES } from './source-document.js';
 
 /** Uses of anchors (`*name`) in one document. */
 export const MAX_ALIASES = 100;
@@ -60,11 +61,11 @@ export class YamlValues {
   private value(node: unknown, spot: Spot): unknown {
     if (this.tooMany) return null;
     this.values += 1;
-    if (this.values > MAX_VALUES) {
+    if (this.values > MAX_DOCUMENT_VALUES) {
       return this.stop(
         node,
         spot,
-        `the document holds more than ${MAX_VALUES} values, aliases counted each time`,
+        `the document holds more than ${MAX_DOCUMENT_VALUES} values, aliases counted each time`,
       );
     }
     // Aliases can nest deeper than the text does.
@@ -145,11 +146,11 @@ export class YamlValues {
         `the document uses more than ${MAX_ALIASES} aliases, nested ones counted each time`,
       );
     }
-    if (this.values + anchor.size > MAX_VALUES) {
+    if (this.values + anchor.size > MAX_DOCUMENT_VALUES) {
       return this.stop(
         node,
         spot,
-        `the document holds more than ${MAX_VALUES} values, aliases counted each time`,
+        `the document holds more than ${MAX_DOCUMENT_VALUES} values, aliases counted each time`,
       );
     }
     return this.plain(anchor.node, spot);

@@ -123,7 +123,7 @@ export const circuitBreaker = object('Stops calls to a dependency that fails. Ab
         steps: list(
           'Shares of calls let through, rising, before all are. Empty = the probe closes the breaker. Absent = 10%, 25%, 50%.',
           percent('A share.', { min: 0, max: 100, above: true, below: true }),
-          { max: 10 },
+          { max: 10, repeats: true },
         ),
         stepFor: duration('How long a step lasts at least. Absent = 5s.', '10ms', '1h'),
       },
