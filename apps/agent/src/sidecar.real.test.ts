@@ -179,12 +179,15 @@ describe('the sidecar as a proxy', () => {
       headers: { 'proxy-connection': 'keep-alive', connection: 'x-private', 'x-private': '1', 'x-kept': '2' },
     });
     expect(reply).toMatchObject({ status: 201, body: 'GET /check?id=1' });
-    expect(reply.headers).toMatchObject({ 'x-up': 'yes', via: expect.stringMatching(/^1\.1 bulwark-/) });
+    expect(reply.headers).toMatchObject({
+      'x-up': 'yes',
+      via: expect.stringMatching(/^1\.1 bulwark-/) as string,
+    });
     expect(reply.headers['x-hop']).toBeUndefined();
     expect(seen[0]).toMatchObject({
       host: 'fraud-api',
       'x-kept': '2',
-      via: expect.stringMatching(/^1\.1 bulwark-/),
+      via: expect.stringMatching(/^1\.1 bulwark-/) as string,
     });
     expect(seen[0]).not.toHaveProperty('x-private');
     expect(seen[0]).not.toHaveProperty('proxy-connection');

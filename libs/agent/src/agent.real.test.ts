@@ -2,7 +2,7 @@ import { BreakerState, type BreakerKey, type Resource, type Verdict } from '@bul
 import { eventually, freePort, startTcpProxy, temporaryDirectory } from '@bulwark/testing';
 import { status as Status } from '@grpc/grpc-js';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -99,10 +99,8 @@ const reasonOf = (bulwark: Bulwark) =>
     (error: unknown) => (error as { reason?: string }).reason ?? String(error),
   );
 
-async function upstream(
-  handler: Parameters<typeof createServer>[1],
-): Promise<{ url: string; server: Server }> {
-  const server = createServer(handler!);
+async function upstream(handler: RequestListener): Promise<{ url: string; server: Server }> {
+  const server = createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(() => {
     server.closeAllConnections();
@@ -196,14 +194,17 @@ describe('an agent and its control plane', () => {
     const bulwark = await agentOf(`127.0.0.1:${port}`);
     expect(await bulwark.call('fraud', {}, ok)).toBe('ok');
     await eventually(() => bulwark.readiness().reason.includes('ECONNREFUSED'));
-    expect(bulwark.readiness()).toMatchObject({ ready: false, reason: expect.stringMatching(/^no policy/) });
+    expect(bulwark.readiness()).toMatchObject({
+      ready: false,
+      reason: expect.stringMatching(/^no policy/) as string,
+    });
     await expect(
       bulwark.call('fraud', { deadlineMs: 30 }, () => new Promise(() => undefined)),
     ).rejects.toMatchObject({ code: 'BULWARK_DEADLINE' });
   });
 
   it('starts from disk with no control plane, and holds what it held when one comes', async () => {
-    const directory = await temporaryDirectory();
+    const directory = temporaryDirectory();
     cleanups.push(() => directory.remove());
     const first = await peerAt();
     const before = await agentOf(first.address, { stateDir: directory.path, startWaitMs: 2_000 });
@@ -214,7 +215,7 @@ describe('an agent and its control plane', () => {
 
     const after = await agentOf(first.address, { stateDir: directory.path });
     expect(after.state()).toMatchObject({
-      readiness: { ready: true, reason: expect.stringContaining('policies from disk') },
+      readiness: { ready: true, reason: expect.stringContaining('policies from disk') as string },
       policies: [{ policy: 'shop/fraud', generation: 3 }],
     });
     const second = await peerAt({ port: first.port });
@@ -227,7 +228,7 @@ describe('an agent and its control plane', () => {
   });
 
   it('takes nothing of a damaged file on disk and reports it', async () => {
-    const directory = await temporaryDirectory();
+    const directory = temporaryDirectory();
     cleanups.push(() => directory.remove());
     const peer = await peerAt();
     const before = await agentOf(peer.address, { stateDir: directory.path });
@@ -247,7 +248,7 @@ describe('an agent and its control plane', () => {
   });
 
   it('acknowledges and goes on when the disk cannot be written', async () => {
-    const directory = await temporaryDirectory();
+    const directory = temporaryDirectory();
     cleanups.push(() => directory.remove());
     await writeFile(join(directory.path, 'state'), 'a file');
     const peer = await peerAt();
@@ -305,7 +306,7 @@ describe('an agent and its control plane', () => {
     await eventually(() => bulwark.state().controlPlane.state === 'refused');
     await eventually(() => peer.hellos.length === 2, { withinMs: 8_000 });
     expect(errors).toHaveLength(1);
-    expect(errors[0]).toMatchObject({ hint: expect.stringContaining('another instance id') });
+    expect(errors[0]).toMatchObject({ hint: expect.stringContaining('another instance id') as string });
     expect(bulwark.readiness().reason).toContain('ALREADY_EXISTS');
     await expect(agentOf(peer.address, { failOnRefusal: true, startWaitMs: 3_000 })).rejects.toThrow(
       RefusedError,
@@ -340,6 +341,16 @@ describe('an agent and the fleet', () => {
     await eventually(async () => (await reasonOf(bulwark)) === 'breaker-open', { everyMs: 1 });
     await eventually(() => (peer.counters('target')?.rejected ?? 0) >= 1, { withinMs: 100, everyMs: 1 });
     expect(peer.counters('target')?.inForce).toMatchObject({ epoch: 1 });
+  });
+
+  it('goes back to its own breaker when the fleet has no verdict for the key any more', async () => {
+    const { peer, bulwark } = await fleetOf();
+    peer.verdicts([verdict(1, { state: BreakerState.BREAKER_STATE_OPEN })]);
+    await eventually(async () => (await reasonOf(bulwark)) === 'breaker-open');
+    peer.verdicts([], [fraudKey]);
+    await eventually(async () => (await reasonOf(bulwark)) === 'admitted');
+    expect(peer.counters('target')?.inForce).toMatchObject({ epoch: 1 });
+    await eventually(() => peer.counters('target')?.inForce === undefined, { withinMs: 2_000 });
   });
 
   it('keeps a verdict that came before the policy it belongs to', async () => {

@@ -1,33 +1,21 @@
 import type { CompiledPolicy } from '@bulwark/policy';
-import { agentId, PROTOCOL_LEVEL, type Ack, type Update, type VerdictUpdate } from '@bulwark/protocol';
-import type {
-  Attempt,
-  CallAdapter,
-  CallRequest,
-  CallResult,
-  EngineEvent,
-  GateChange,
-  Host,
-} from '@bulwark/resilience';
+import { agentId } from '@bulwark/protocol';
+import type { Attempt, CallAdapter, CallRequest, CallResult, EngineEvent, Host } from '@bulwark/resilience';
 import { trace } from '@opentelemetry/api';
 import { randomUUID } from 'node:crypto';
 import { DeadlineError, RejectedError } from './agent-error.js';
 import { agentState, type AgentState, type Readiness } from './agent-state.js';
 import { CallContext } from './call-context.js';
-import { compileResource } from './compile-resource.js';
 import type { CompleteOptions } from './connect-options.js';
-import { ControlStream } from './control-stream.js';
+import { ControlLink, type LinkNews } from './control-link.js';
 import { guardedFetch, type CallPlan, type GuardedInit } from './guarded-fetch.js';
 import type { ReadHeader } from './headers.js';
 import { plainAdapter } from './judge.js';
 import { passThrough } from './pass-through.js';
 import { PolicySet } from './policy-set.js';
-import type { Refusal } from './refusal.js';
-import { Reporter } from './reporter.js';
-import { applyUpdate, type Snapshot } from './snapshot.js';
+import type { Snapshot } from './snapshot.js';
 import type { SnapshotKeeper } from './snapshot-keeper.js';
-import { breakerKeyId, toFleetVerdict, VerdictInbox } from './verdict-inbox.js';
-import { VERSION } from './version.js';
+import { VerdictInbox } from './verdict-inbox.js';
 
 export interface CallOptions<T> {
   /** "GET /v1/recs" or "pkg.Service/Method"; what policies name. Default "". */
@@ -59,79 +47,43 @@ export interface BulwarkParts {
   /** Wall time of the kept snapshot, Unix milliseconds; undefined = the initial one is not from disk. */
   readonly savedAtUnixMs: number | undefined;
   readonly onEvent: ((event: EngineEvent) => void) | undefined;
+  /** Called once, when it is closed. */
+  readonly release: () => void;
 }
 
-export type StartEnd =
-  | { readonly kind: 'welcome' | 'policies' | 'unreachable' }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
-
-const DEMAND_SILENCE_MS = 1_000;
-
-/** One agent in one process: the policies in force, their guards, and the stream that keeps both up to date. */
+/** One agent in one process: the policies in force, their guards, and the link that keeps both up to date. */
 export class Bulwark {
   /** Random text, new at each start. */
   readonly incarnation = randomUUID();
   readonly #parts: BulwarkParts;
-  readonly #inbox = new VerdictInbox();
   readonly #policies: PolicySet;
-  readonly #reporter: Reporter;
-  readonly #stream: ControlStream;
+  readonly #link: ControlLink;
   readonly #context: CallContext;
-  readonly #rejectedAtMs = new Map<string, number>();
-  readonly #waiting = new Set<(end: StartEnd) => void>();
-  #snapshot: Snapshot<CompiledPolicy>;
-  #lastContactMs: number | undefined;
-  #refusals: Readonly<Record<string, string>> = {};
-  #hinted = false;
-  #closed = false;
+  #closed: Promise<void> | undefined;
 
   /** Use `connect`. */
   constructor(parts: BulwarkParts) {
     this.#parts = parts;
-    const { host, options } = parts;
+    const { host, options, keeper, initial } = parts;
+    const inbox = new VerdictInbox();
     this.#context = new CallContext(host.nowMs);
-    this.#snapshot = parts.initial;
     this.#policies = new PolicySet({
       host,
       labels: options.labels,
-      inbox: this.#inbox,
-      onChange: (id, change) => this.#changed(id, change),
+      inbox,
+      onChange: (id, change) => this.#link.changed(id, change),
       onEvent: (event) => this.#heard(event),
     });
-    this.#policies.swap(compiledOf(parts.initial));
-    this.#reporter = new Reporter({
-      incarnation: this.incarnation,
+    this.#policies.swap([...initial.resources.values()].map((resource) => resource.compiled));
+    const { incarnation } = this;
+    this.#link = new ControlLink({
+      options,
       host,
-      read: (id) => this.#policies.read(id),
-      ids: () => this.#policies.ids(),
-      send: (report) => this.#stream.sendReport(report),
-    });
-    this.#stream = new ControlStream({
-      addresses: options.addresses,
-      logger: options.logger,
-      random: host.random,
-      handler: {
-        hello: () => this.#hello(),
-        welcome: ({ slot, serviceAgents }) => {
-          this.#contact();
-          this.#policies.setSlot(slot);
-          this.#policies.setServiceAgents(serviceAgents);
-          this.#reporter.connected();
-          this.#tell({ kind: 'welcome' });
-        },
-        update: (update, ack) => void this.#update(update, ack),
-        verdicts: (verdicts) => this.#verdicts(verdicts),
-        poll: (poll) => {
-          this.#contact();
-          this.#reporter.poll(poll, breakerKeyId);
-        },
-        writable: () => this.#reporter.writable(),
-        lost: () => {
-          this.#reporter.disconnected();
-          this.#tell({ kind: 'unreachable' });
-        },
-        refused: (refusal) => this.#tell({ kind: 'refused', refusal }),
-      },
+      incarnation,
+      policies: this.#policies,
+      inbox,
+      keeper,
+      initial,
     });
   }
 
@@ -140,25 +92,11 @@ export class Bulwark {
     return agentId(this.#parts.options);
   }
 
-  /** For `connect`: begins to look for a control plane. */
-  start(): void {
-    this.#stream.start();
-  }
-
-  /** For `connect`: the next news of the stream, or undefined after `waitMs`. */
-  firstNews(wanted: (end: StartEnd) => boolean, waitMs: number): Promise<StartEnd | undefined> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => done(undefined), waitMs);
-      const listener = (end: StartEnd): void => {
-        if (wanted(end)) done(end);
-      };
-      const done = (end: StartEnd | undefined): void => {
-        clearTimeout(timer);
-        this.#waiting.delete(listener);
-        resolve(end);
-      };
-      this.#waiting.add(listener);
-    });
+  /** For `connect`: looks for a control plane, and waits for news of a wanted kind; undefined after `waitMs`. */
+  start(wanted: (news: LinkNews) => boolean, waitMs: number): Promise<LinkNews | undefined> {
+    const news = this.#link.news(wanted, waitMs);
+    this.#link.start();
+    return news;
   }
 
   /**
@@ -238,145 +176,35 @@ export class Bulwark {
   }
 
   state(): AgentState {
+    const link = this.#link;
     return agentState({
       id: this.id,
       incarnation: this.incarnation,
       nowMs: this.#parts.host.nowMs(),
-      snapshot: this.#snapshot,
-      stream: this.#stream.status(),
-      lastContactMs: this.#lastContactMs,
+      snapshot: link.snapshot,
+      stream: link.status(),
+      lastContactMs: link.lastContactMs,
       savedAtUnixMs: this.#parts.savedAtUnixMs,
       diskProblem: this.#parts.keeper?.problem,
-      refusals: this.#refusals,
+      refusals: link.refusals,
       policies: this.#policies,
     });
   }
 
   /** Sends the last counts and ends the stream. Calls still pass, under the policies in force. Idempotent. */
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#reporter.flush();
-    this.#reporter.stop();
-    await this.#stream.close();
-  }
-
-  #hello() {
-    const { namespace, service, instance, labels } = this.#parts.options;
-    return {
-      namespace,
-      service,
-      instance,
-      incarnation: this.incarnation,
-      labels: { ...labels },
-      version: VERSION,
-      protocol: PROTOCOL_LEVEL,
-      held: this.#snapshot.version,
-      // What a bootstrap file brought is no generation of the control plane's.
-      resources: [...this.#snapshot.resources.values()]
-        .filter((resource) => resource.generation > 0)
-        .map(({ name, uid, generation }) => ({ name, uid, generation })),
-    };
-  }
-
-  /** In force first, then on disk, then acknowledged: what is called distributed must be so. */
-  async #update(update: Update, ack: (ack: Ack) => void): Promise<void> {
-    this.#contact();
-    const { logger } = this.#parts.options;
-    const applied = applyUpdate(this.#snapshot, update, compileResource);
-    this.#snapshot = applied.snapshot;
-    if (applied.stale) {
-      logger.warn({ version: update.version }, 'refused policies older than those in force');
-    } else {
-      this.#policies.swap(compiledOf(applied.snapshot));
-      this.#rejectedAtMs.clear();
-      this.#policies.setServiceAgents(update.serviceAgents);
-      this.#noteRefusals(applied.statuses);
-      this.#hint();
-      await this.#parts.keeper?.save(applied.snapshot);
-    }
-    ack({ nonce: update.nonce, version: applied.snapshot.version, resources: [...applied.statuses] });
-    this.#tell({ kind: 'policies' });
-  }
-
-  #noteRefusals(
-    statuses: readonly {
-      name?: { namespace: string; name: string } | undefined;
-      generation: number;
-      accepted: boolean;
-      reason: string;
-    }[],
-  ): void {
-    const refusals = { ...this.#refusals };
-    for (const { name, generation, accepted, reason } of statuses) {
-      const id = `${name?.namespace}/${name?.name}`;
-      if (accepted) delete refusals[id];
-      else refusals[id] = `generation ${generation}: ${reason}`;
-      if (!accepted) this.#parts.options.logger.error({ policy: id, generation, reason }, 'refused a policy');
-    }
-    this.#refusals = refusals;
-  }
-
-  #hint(): void {
-    if (this.#hinted || this.#policies.applicable > 0) return;
-    this.#hinted = true;
-    const { namespace, service, labels, logger } = this.#parts.options;
-    logger.warn(
-      { namespace, service, labels: JSON.stringify(labels) },
-      'no policy is for this agent: its calls pass unguarded. Check its namespace, service and labels',
-    );
-  }
-
-  #verdicts({ verdicts, removed }: VerdictUpdate): void {
-    this.#contact();
-    const nowMs = this.#parts.host.nowMs();
-    const holder = { id: this.id, incarnation: this.incarnation };
-    for (const message of verdicts) {
-      const verdict = toFleetVerdict(message, holder);
-      if (message.key === undefined || verdict === undefined) continue;
-      if (this.#inbox.put(breakerKeyId(message.key), verdict, nowMs)) {
-        this.#policies.applyVerdict(message.key, verdict);
-      }
-    }
-    for (const key of removed) this.#inbox.remove(breakerKeyId(key));
-  }
-
-  #changed(id: string, change: GateChange): void {
-    const urgent = change === 'failure' || change === 'probe' || change === 'local';
-    if (urgent || (change === 'rejected' && this.#isNewDemand(id))) this.#reporter.urgent(id);
-    else this.#reporter.changed(id);
-  }
-
-  /** The first rejected call after a silence says that there is somebody who could probe. */
-  #isNewDemand(id: string): boolean {
-    const nowMs = this.#parts.host.nowMs();
-    const lastMs = this.#rejectedAtMs.get(id) ?? -Infinity;
-    this.#rejectedAtMs.set(id, nowMs);
-    return nowMs - lastMs > DEMAND_SILENCE_MS;
+  close(): Promise<void> {
+    this.#closed ??= this.#link.close().finally(() => this.#parts.release());
+    return this.#closed;
   }
 
   #heard(event: EngineEvent): void {
     if (event.type === 'breaker-transition') {
       const { from, to, reason } = event.transition;
-      this.#parts.options.logger.info(
-        { policy: event.policy, key: event.key, from, to, reason },
-        'breaker changed',
-      );
+      const fields = { policy: event.policy, key: event.key, from, to, reason };
+      this.#parts.options.logger.info(fields, 'breaker changed');
     }
     this.#parts.onEvent?.(event);
   }
-
-  #contact(): void {
-    this.#lastContactMs = this.#parts.host.nowMs();
-  }
-
-  #tell(end: StartEnd): void {
-    for (const listener of this.#waiting) listener(end);
-  }
-}
-
-function compiledOf(snapshot: Snapshot<CompiledPolicy>): CompiledPolicy[] {
-  return [...snapshot.resources.values()].map((resource) => resource.compiled);
 }
 
 /** The value of a call, or the error it ends with. */
@@ -392,6 +220,7 @@ function settle<T>(service: string, result: CallResult<T>, fallback: CallOptions
     case 'failed':
       if (result.value !== undefined) return result.value;
       if (result.timedOut) throw new DeadlineError({ service, ...result, cause: result.error });
+      if (result.error === undefined) throw new Error(`the call to ${service} failed`);
       throw result.error;
   }
 }

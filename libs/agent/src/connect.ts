@@ -17,7 +17,8 @@ export async function connect(
   options: ConnectOptions & { readonly onEvent?: (event: EngineEvent) => void },
 ): Promise<Bulwark> {
   const complete = completeOptions(options);
-  const host: Host = options.host ?? new SystemHost();
+  const system = new SystemHost();
+  const host: Host = options.host ?? system;
   const keeper =
     complete.stateDir === undefined
       ? undefined
@@ -35,19 +36,18 @@ export async function connect(
     initial: kept?.snapshot ?? bootstrap ?? emptySnapshot,
     savedAtUnixMs: kept?.savedAtUnixMs,
     onEvent: options.onEvent,
+    release: () => system.release(),
   });
   const known = kept !== undefined || bootstrap !== undefined;
   const { failOnRefusal, startWaitMs } = complete;
-  bulwark.start();
-  if (known && !failOnRefusal) return bulwark;
-  const end = await bulwark.firstNews(
+  const news = await bulwark.start(
     ({ kind }) =>
       kind === 'policies' ||
       (known && (kind === 'welcome' || kind === 'unreachable')) ||
       (failOnRefusal && kind === 'refused'),
-    startWaitMs,
+    known && !failOnRefusal ? 0 : startWaitMs,
   );
-  if (end?.kind !== 'refused') return bulwark;
+  if (news?.kind !== 'refused') return bulwark;
   await bulwark.close();
-  throw new RefusedError(end.refusal);
+  throw new RefusedError(news.refusal);
 }

@@ -26,6 +26,8 @@ export interface PolicySetOptions {
   readonly onEvent: (event: EngineEvent) => void;
 }
 
+const MAX_IDS = 2_000;
+
 interface Guarded {
   readonly guard: Guard;
   readonly uid: string;
@@ -86,6 +88,11 @@ export class PolicySet {
   /** A verdict the inbox took. Without a guard it waits there. */
   applyVerdict(key: BreakerKey, verdict: FleetVerdict): void {
     this.#guards.get(`${key.namespace}/${key.policy}`)?.guard.applyVerdict(key.key, verdict);
+  }
+
+  /** The fleet has no say any more: the process's own breaker decides. */
+  dropVerdict(key: BreakerKey): void {
+    this.#guards.get(`${key.namespace}/${key.policy}`)?.guard.dropVerdict(key.key);
   }
 
   setSlot(slot: number): void {
@@ -156,6 +163,8 @@ function policyId(policy: CompiledPolicy): string {
 function gateId(ids: Map<string, string>, policy: CompiledPolicy, gate: BreakerGate): string {
   let id = ids.get(gate.key);
   if (id === undefined) {
+    // Keys come and go with their gates; what is remembered of them must not pile up.
+    if (ids.size >= MAX_IDS) ids.clear();
     id = breakerKeyId({ namespace: policy.namespace, policy: policy.name, key: gate.key });
     ids.set(gate.key, id);
   }

@@ -65,6 +65,7 @@ export class Reporter {
   /** A replica is there: it is told everything. */
   connected(): void {
     this.#connected = true;
+    this.#changed.clear();
     for (const id of this.#options.ids()) this.#mark(id);
     if (this.#changed.size > 0) this.#schedule(this.#options.host.nowMs());
   }
@@ -103,7 +104,8 @@ export class Reporter {
   }
 
   #mark(id: string): void {
-    this.#changed.add(id);
+    // While disconnected nothing needs a mark: a new connection begins with everything.
+    if (this.#connected) this.#changed.add(id);
     this.#uncoveredFromMs ??= this.#options.host.nowMs();
   }
 

@@ -162,6 +162,16 @@ export class BreakerGate {
     return true;
   }
 
+  /** The fleet gave the key up (its policy has no fleet breaker any more). What a person forced goes with it. */
+  dropVerdict(): void {
+    if (this.hold === undefined) return;
+    this.hold = undefined;
+    this.lapsed = false;
+    this.forced = undefined;
+    this.forcedUntilMs = 0;
+    this.touch('verdict');
+  }
+
   /** The slot number given at connect; from the next verdict on. */
   setPhase(slot: number | undefined): void {
     this.slot = slot;

@@ -99,6 +99,11 @@ export class Guard implements GuardShared, GateListener {
     return true;
   }
 
+  /** The fleet has no verdict for the key any more: the process's own breaker decides, as it was. */
+  dropVerdict(key: string): void {
+    this.table?.find(key)?.dropVerdict();
+  }
+
   /** This agent's slot number at its replica: where its recovery shares begin. */
   setPhase(slot: number | undefined): void {
     this.slot = slot;
