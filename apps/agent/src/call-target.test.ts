@@ -24,6 +24,16 @@ describe('the target of a proxied call', () => {
     });
   });
 
+  it('gets the path of its upstream before its own', () => {
+    const upstreams = new Map([['a', new URL('http://127.0.0.1:1/svc/a/')]]);
+    const resolved = resolveTarget(
+      { url: 'http://a/x?y', method: 'GET', headers: {} },
+      { ...rules, upstreams },
+    );
+    expect(resolved).toMatchObject({ target: { basePath: '/svc/a', path: '/x?y', operation: 'GET /x' } });
+    expect(resolve('http://fraud-api/')).toMatchObject({ target: { basePath: '' } });
+  });
+
   it('comes from the Host header in a plain request', () => {
     expect(resolve('/check', 'fraud-api:9000')).toMatchObject({
       target: { service: 'fraud-api', port: 8081, authority: 'fraud-api:9000' },

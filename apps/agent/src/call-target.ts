@@ -9,8 +9,10 @@ export interface CallTarget {
   readonly port: number;
   /** For the upstream's Host header: as the caller wrote it. */
   readonly authority: string;
-  /** Path and query. */
+  /** Path and query, as the caller wrote them. */
   readonly path: string;
+  /** Stands before the path at the upstream; "" or "/a/b". */
+  readonly basePath: string;
   /** Names the answer; scheme, authority, path and query. */
   readonly url: string;
   /** "GET /v1/recs". */
@@ -60,6 +62,7 @@ export function resolveTarget(
     port,
     authority: absolute ? url.host : authority,
     path,
+    basePath: mapped === undefined ? '' : mapped.pathname.replace(/\/+$/, ''),
     url: `${url.protocol}//${url.host}${path}`,
     operation: `${request.method ?? 'GET'} ${url.pathname}`,
   };

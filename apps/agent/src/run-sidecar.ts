@@ -115,7 +115,7 @@ class Sidecar {
         ready,
         ...(reason !== '' && { reason }),
       },
-      'sidecar is up',
+      'listening',
     );
     this.#io.onListening?.({ listen: this.#listenPort, admin: adminPort });
   }

@@ -42,7 +42,8 @@ Flags (each also as BULWARK_…, such as BULWARK_CONTROL_PLANE; a flag wins):
   --control-plane H:P[,…]   gRPC addresses of the control plane (127.0.0.1:9444)
   --listen HOST:PORT        where the proxy listens (127.0.0.1:15001)
   --admin HOST:PORT         /healthz, /readyz, /metrics, /state (127.0.0.1:15000)
-  --upstream NAME=URL       where a service is; may be repeated. Other names are dialled as given
+  --upstream NAME=URL       where a service is; may be repeated. Its path stands before that of each call.
+                            Other names are dialled as given
   --state DIR               keeps the last policies here, for a start without the control plane
   --bootstrap FILE          policies for a start with neither state nor control plane
   --drain-timeout DURATION  how long accepted requests may take after SIGTERM (10s)
@@ -168,8 +169,8 @@ function parseUpstreams(text: string | undefined, problems: string[]): Map<strin
     const url = URL.parse(pair.slice(at + 1).trim());
     if (at <= 0 || url === null || !['http:', 'https:'].includes(url.protocol)) {
       problems.push(`--upstream "${pair}" must be NAME=URL, such as fraud-api=http://10.0.0.7:8080`);
-    } else if (url.pathname !== '/' || url.search !== '' || url.username !== '') {
-      problems.push(`--upstream "${pair}": the URL must be scheme, host and port only`);
+    } else if (url.search !== '' || url.hash !== '' || url.username !== '') {
+      problems.push(`--upstream "${pair}": the URL must be scheme, host, port and a path at most`);
     } else if (upstreams.has(name)) {
       problems.push(`--upstream ${name} is given twice`);
     } else {

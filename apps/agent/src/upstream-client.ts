@@ -59,7 +59,7 @@ export class UpstreamClient {
       host: target.host,
       port: target.port,
       method,
-      path: target.path,
+      path: target.path.startsWith('/') ? `${target.basePath}${target.path}` : target.path,
       headers: [...headers],
       signal,
       // Nothing is added that the caller did not send.

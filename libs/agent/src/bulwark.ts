@@ -220,7 +220,11 @@ function settle<T>(service: string, result: CallResult<T>, fallback: CallOptions
     case 'failed':
       if (result.value !== undefined) return result.value;
       if (result.timedOut) throw new DeadlineError({ service, ...result, cause: result.error });
-      if (result.error === undefined) throw new Error(`the call to ${service} failed`);
-      throw result.error;
+      throw thrownBy(service, result.error);
   }
+}
+
+/** What the caller sees thrown: what the attempt threw, as it is; an answer judged a failure threw nothing. */
+function thrownBy(service: string, error: unknown): unknown {
+  return error ?? new Error(`the call to ${service} failed`);
 }

@@ -41,7 +41,8 @@ export interface CompleteOptions {
 }
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const INSTANCE = /^[A-Za-z0-9]([-A-Za-z0-9._]{0,251}[A-Za-z0-9])?$/;
+const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
+const INSTANCE = /^[A-Za-z0-9]([-A-Za-z0-9._:]{0,251}[A-Za-z0-9])?$/;
 const LABEL_VALUE = /^([A-Za-z0-9]([-A-Za-z0-9._]{0,61}[A-Za-z0-9])?)?$/;
 const LABEL_NAME = /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9._]{0,61}[A-Za-z0-9])?$/;
 const MAX_LABELS = 64;
@@ -84,16 +85,19 @@ function withDefaults(options: ConnectOptions): CompleteOptions {
 
 function nameProblems(names: { namespace: string; service: string; instance: string }): string[] {
   const problems: string[] = [];
-  for (const field of ['namespace', 'service'] as const) {
-    if (!DNS_LABEL.test(names[field] ?? '')) {
-      problems.push(
-        `${field} ${quote(names[field])} must be 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit`,
-      );
-    }
+  if (!DNS_LABEL.test(names.namespace)) {
+    problems.push(
+      `namespace ${quote(names.namespace)} must be 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit`,
+    );
+  }
+  if (!DNS_NAME.test(names.service ?? '')) {
+    problems.push(
+      `service ${quote(names.service)} must be a DNS name: lower-case letters, digits, "-" and "."`,
+    );
   }
   if (!INSTANCE.test(names.instance)) {
     problems.push(
-      `instance ${quote(names.instance)} must be 1 to 253 letters, digits, ".", "_" and "-", beginning and ending with a letter or digit`,
+      `instance ${quote(names.instance)} must be 1 to 253 letters, digits, ".", ":", "_" and "-", beginning and ending with a letter or digit`,
     );
   }
   return problems;
