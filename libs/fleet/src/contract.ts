@@ -58,8 +58,12 @@ export interface StepCounts {
 
 export interface AgentReport {
   readonly incarnation: string;
+  /**
+   * 1 = the first of this incarnation, so that all its counts lie within `coversMs`. When the first report a decider
+   * sees is a later one, its counts are a baseline: accounted, not judged.
+   */
   readonly sequence: number;
-  /** Monotonic milliseconds that the new counts cover. */
+  /** Monotonic milliseconds that the new counts cover, ending at receipt. */
   readonly coversMs: number;
   readonly keys: readonly KeyCounts[];
   /** 0 = not an answer to a poll. */
@@ -104,6 +108,8 @@ export interface StoredVerdict {
   readonly trips: number;
   /** Wall time of the last change of state, Unix milliseconds; for people only. */
   readonly sinceUnixMs: number;
+  /** Wall time of this write, Unix milliseconds: the age of the record across a restart, for `forced`. */
+  readonly writtenUnixMs: number;
   /** Newest last, at most 20. */
   readonly transitions: readonly Transition[];
 }
@@ -130,7 +136,10 @@ export interface FleetRule {
 export type DeciderEffect =
   /** Store it (comparing claim and former verdict), then call `written`; push only after that. */
   | { readonly kind: 'write'; readonly verdict: StoredVerdict }
-  /** Send to all agents of the key, now. Also used for renewals. */
+  /**
+   * Send to all agents of the key, now. Also used for renewals. `permit.timeoutMs` and `forced.remainingMs` are what is
+   * left at this moment, so they may be smaller than in the record that was written.
+   */
   | { readonly kind: 'push'; readonly verdict: StoredVerdict; readonly ttlMs: number }
   /** The key is no more: agents drop its verdict, the store its record. */
   | { readonly kind: 'remove'; readonly key: BreakerKey }
@@ -171,6 +180,7 @@ export interface AgentKeyView {
   readonly zone: string | undefined;
   readonly localState: LocalState;
   readonly inForce: VerdictVersion | undefined;
+  /** These three over the last 10 s, all rules together. */
   readonly successes: number;
   readonly failures: number;
   readonly rejected: number;
@@ -187,22 +197,32 @@ export interface FleetDecider {
   agentUp(agent: AgentIdentity, now: Now): DeciderEffect[];
   agentDown(agent: { id: string; incarnation: string }, now: Now): DeciderEffect[];
   report(agent: { id: string; incarnation: string }, report: AgentReport, now: Now): DeciderEffect[];
-  /** The store took the write (or refused it: then the decider has lost its claim and goes quiet). */
+  /**
+   * The store took the write, or refused it: then this decider has lost its claim and says nothing more of the key, not
+   * even renewals. A store that does not answer is neither: retry, and call this when it is known. While a write is in
+   * flight the key changes no further.
+   */
   written(key: BreakerKey, version: VerdictVersion, ok: boolean, now: Now): DeciderEffect[];
-  /** A person forces or releases (`undefined`) a key. */
+  /** A person forces or releases (`undefined`) a key. While forced, nothing automatic changes the key. */
   force(key: BreakerKey, forced: Forced | undefined, now: Now): DeciderEffect[];
   /** Lets time pass: cooldowns, permits, steps, renewals, polls. Call at `wakeAtMs()` or earlier. */
   tick(now: Now): DeciderEffect[];
   /** Monotonic time of the next thing to do; Infinity = nothing. */
   wakeAtMs(): number;
-  views(namespace?: string): KeyView[];
+  /** What an agent that has just connected must hear: the living verdicts of a namespace (absent: of all). */
+  live(namespace: string | undefined, now: Now): Extract<DeciderEffect, { kind: 'push' }>[];
+  /** Rates are over the 10 s before `now`; absent: before the last event. */
+  views(namespace?: string, now?: Now): KeyView[];
 }
 
 export interface DeciderOptions {
   readonly era: number;
   /** Fencing token: create revision of the claim. */
   readonly token: number;
-  /** Verdicts found in the store: gone on with, nothing tripped before one full report interval. */
+  /**
+   * Verdicts found in the store: gone on with under this token, nothing tripped before one full report interval. Give the
+   * rules (`setRule`) next, `undefined` for policies that are no more: a verdict waits until its policy's rule is known.
+   */
   readonly resume: readonly StoredVerdict[];
   readonly now: Now;
 }
