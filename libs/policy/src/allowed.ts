@@ -5,7 +5,6 @@ import { percentRangeText, type JsonSchema } from './schema/builders.js';
 /** "a whole number from 1 to 10", "one of Enforce, Shadow", "a duration from 1ms to 1h, such as 800ms or 2s". */
 export function allowedText(schema: JsonSchema): string {
   if (schema.anyOf !== undefined) return schema.anyOf.map(allowedText).join(', or ');
-  if (schema.const !== undefined) return schema.const;
   if (schema.enum !== undefined) {
     return schema.enum.length === 1 ? schema.enum.join() : `one of ${schema.enum.join(', ')}`;
   }

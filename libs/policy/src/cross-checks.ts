@@ -5,6 +5,7 @@ import { fallbackProblems } from './checks/fallback.js';
 import { Reader } from './checks/reader.js';
 import { problem, type Problem } from './problem.js';
 import { MAX_ANNOTATIONS_TOTAL } from './schema/metadata.js';
+import { utf8Length } from './utf8-length.js';
 
 /** All of them. `value` is a plain copy; what is malformed in it is taken as absent. */
 export function crossProblems(value: unknown): Problem[] {
@@ -23,9 +24,9 @@ function annotationSize(read: Reader): Problem[] {
   if (typeof annotations !== 'object' || annotations === null) return [];
   let total = 0;
   for (const [key, text] of Object.entries(annotations)) {
-    total += key.length + (typeof text === 'string' ? text.length : 0);
+    total += utf8Length(key) + (typeof text === 'string' ? utf8Length(text) : 0);
   }
   if (total <= MAX_ANNOTATIONS_TOTAL) return [];
-  const allowed = `${MAX_ANNOTATIONS_TOTAL} characters in all`;
-  return [problem(path, 'invalid', { message: `hold ${total} characters in all`, allowed })];
+  const allowed = `${MAX_ANNOTATIONS_TOTAL} bytes in all`;
+  return [problem(path, 'invalid', { message: `hold ${total} bytes in all`, allowed })];
 }

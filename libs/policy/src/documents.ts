@@ -11,6 +11,7 @@ import {
   tooManyDocuments,
   type SourceDocument,
 } from './source-document.js';
+import { utf8Length } from './utf8-length.js';
 
 export interface ParseOptions {
   /** A file's name, "stdin", …: stands in every problem. */
@@ -26,7 +27,8 @@ export async function parseDocuments(
   options: ParseOptions,
 ): Promise<readonly SourceDocument[]> {
   const { source } = options;
-  const bytes = utf8Length(text);
+  // A text that is too long in characters is too long in bytes.
+  const bytes = text.length > MAX_TEXT_BYTES ? text.length : utf8Length(text);
   if (bytes > MAX_TEXT_BYTES) {
     const allowed = `at most ${MAX_TEXT_BYTES} bytes (1 MiB)`;
     const message = `the text has ${bytes} bytes, more than the ${MAX_TEXT_BYTES} (1 MiB) allowed in one file; split it`;
@@ -60,20 +62,4 @@ function itemsOf(document: SourceDocument): readonly SourceDocument[] {
       lineOf: (path: Path) => lineOf(['items', index, ...path]),
     };
   });
-}
-
-/** Bytes of the text in UTF-8, without making them; stops soon after the limit. */
-function utf8Length(text: string): number {
-  if (text.length > MAX_TEXT_BYTES) return text.length;
-  let bytes = 0;
-  for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 0x80) bytes += 1;
-    else if (unit < 0x800) bytes += 2;
-    else if (unit >= 0xd800 && unit < 0xdc00) {
-      bytes += 4;
-      i += 1;
-    } else bytes += 3;
-  }
-  return bytes;
 }

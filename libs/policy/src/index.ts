@@ -4,6 +4,7 @@ export { compilePolicy, type CompiledPolicy, type StoredIdentity } from './compi
 export { DEFAULTS } from './defaults.js';
 export { DocumentError, type DocumentErrorCode } from './document-error.js';
 export { parseDocuments, type ParseOptions } from './documents.js';
+export { nearestWord } from './field-names.js';
 export { EXAMPLE_POLICY } from './example.js';
 export { formatDuration, parseDuration } from './duration.js';
 export {
@@ -19,7 +20,9 @@ export { formatPercent, parsePercent } from './percent.js';
 export {
   formatProblem,
   formatProblems,
+  pathText,
   placeText,
+  valueText,
   type Path,
   type Problem,
   type ProblemPlace,
@@ -27,6 +30,7 @@ export {
 } from './problem.js';
 export { readPolicies, validateDocument, type PolicySource, type SourcedPolicy } from './read-policies.js';
 export type { JsonSchema } from './schema/builders.js';
+export { isDnsLabel } from './schema/metadata.js';
 export { API_VERSION, POLICY_KIND, policyJsonSchema, policySchema } from './schema/policy.js';
 export type { PolicySpec, ResiliencePolicy } from './schema/policy.js';
 export { MAX_DOCUMENTS, MAX_TEXT_BYTES, type SourceDocument } from './source-document.js';

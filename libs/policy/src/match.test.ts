@@ -85,7 +85,7 @@ const everyCall = ['recs', 'pay'].flatMap((service) =>
       [undefined, 'x', 'y'].map((zone) => ({
         service,
         operation,
-        callerLabels: { ...(app && { app }), ...(zone && { zone }) } as Record<string, string>,
+        callerLabels: { ...(app && { app }), ...(zone && { zone }) },
       })),
     ),
   ),

@@ -68,7 +68,7 @@ export function matchesCaller(
   labels: Readonly<Record<string, string>>,
 ): boolean {
   for (const key of Object.keys(policy.callers)) {
-    if (!Object.hasOwn(labels, key) || labels[key] !== policy.callers[key]) return false;
+    if (labels[key] !== policy.callers[key]) return false;
   }
   return true;
 }

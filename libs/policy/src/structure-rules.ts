@@ -13,7 +13,6 @@ export function formatOf(schema: JsonSchema, value: unknown): string | undefined
 }
 
 function textProblem(schema: JsonSchema, text: string): string | undefined {
-  if (schema.const !== undefined) return text === schema.const ? undefined : notAllowed(text);
   if (schema.enum !== undefined) return schema.enum.includes(text) ? undefined : notAllowed(text);
   const duration = schema['x-bulwark-duration'];
   if (duration !== undefined) return durationProblem(duration, text);

@@ -71,7 +71,7 @@ class StructureWalk {
   }
 
   private freeKey(schema: JsonSchema, key: string, path: Path): void {
-    const rule = schema.propertyNames;
+    const rule = schema['x-bulwark-keys'];
     if (rule === undefined || formatOf(rule, key) === undefined) return;
     const allowed = allowedText(rule);
     this.problems.push(problem(path, 'invalid', { message: 'is not a valid key', allowed, value: key }));
@@ -155,7 +155,7 @@ function isDuration(schema: JsonSchema): boolean {
 function suggestValue(schema: JsonSchema, value: unknown): string | undefined {
   if (schema['x-bulwark-duration'] !== undefined) return usable(schema, value, suggestDuration(value));
   if (schema['x-bulwark-percent'] !== undefined) return usable(schema, value, suggestPercent(value));
-  if (schema.const !== undefined) return String(schema.const);
+  if (schema.enum?.length === 1) return schema.enum[0];
   if (schema.enum === undefined || typeof value !== 'string') return undefined;
   return nearestWord(value, schema.enum);
 }

@@ -2,10 +2,11 @@
  * Builders of JSON Schema whose TypeScript types are TypeBox's, so that `Static` gives the type of what the schema
  * accepts. Only the types come from TypeBox: loading it costs 80 ms, more than everything else here together.
  *
- * `x-bulwark-…` keywords are extensions, so the schema is a legal part of an OpenAPI document as it stands:
+ * `x-bulwark-…` keywords are extensions, so the schema is a legal part of an OpenAPI 3.0 document as it stands:
  * - `x-bulwark-duration: {min, max}`: a duration text within these, both included;
  * - `x-bulwark-percent: {min, max, above?, below?}`: a percent text; `above`/`below` leave the ends out;
  * - `x-bulwark-unique`: no entry twice (JSON Schema's own keyword is quadratic in ajv);
+ * - `x-bulwark-keys`: the schema of a map's free keys;
  * - `x-bulwark-form`: the allowed form in words, for messages about a `pattern`.
  */
 import type {
@@ -28,7 +29,6 @@ export interface JsonSchema {
   readonly type?: string;
   readonly description?: string;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly propertyNames?: JsonSchema;
   readonly additionalProperties?: boolean | JsonSchema;
   readonly required?: readonly string[];
   readonly minProperties?: number;
@@ -38,7 +38,6 @@ export interface JsonSchema {
   readonly maxItems?: number;
   readonly anyOf?: readonly JsonSchema[];
   readonly enum?: readonly string[];
-  readonly const?: string;
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
@@ -47,6 +46,7 @@ export interface JsonSchema {
   readonly 'x-bulwark-duration'?: DurationRange;
   readonly 'x-bulwark-percent'?: PercentRange;
   readonly 'x-bulwark-unique'?: boolean;
+  readonly 'x-bulwark-keys'?: JsonSchema;
   readonly 'x-bulwark-form'?: string;
 }
 
@@ -99,7 +99,7 @@ export function textMap(
   return {
     type: 'object',
     description,
-    propertyNames: rules.keys,
+    'x-bulwark-keys': rules.keys,
     additionalProperties: rules.values,
     minProperties: rules.min ?? 0,
     maxProperties: rules.max,
@@ -136,7 +136,7 @@ export function text(
 }
 
 export function constant<V extends string>(description: string, value: V): TLiteral<V> {
-  return { type: 'string', description, const: value } as unknown as TLiteral<V>;
+  return { type: 'string', description, enum: [value] } as unknown as TLiteral<V>;
 }
 
 export function oneOf<V extends string>(description: string, values: readonly V[]): TEnum<V[]> {

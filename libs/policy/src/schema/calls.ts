@@ -28,7 +28,7 @@ export const timeout = object('How long a call may take.', {
   },
 });
 
-const METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE', 'POST', 'PATCH', 'QUERY'] as const;
+const METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE', 'POST', 'PATCH'] as const;
 
 export const retry = object('Further attempts after a failed one. Absent = one attempt.', {
   optional: {
@@ -65,7 +65,7 @@ export const retry = object('Further attempts after a failed one. Absent = one a
     methods: list(
       'HTTP methods that may be tried again. Absent = the idempotent ones. Any other makes one attempt, unless the call carries an idempotency key.',
       oneOf('An HTTP method.', METHODS),
-      { max: 9 },
+      { max: 8 },
     ),
     budget: object(
       'Bounds retries over all calls, beside maxAttempts: whichever ends first. Each process may make the larger of ratio × its own first attempts and the floor ÷ the live agents of its service. Absent = 10%, 10 per second, 60s.',

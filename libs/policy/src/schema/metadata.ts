@@ -6,6 +6,13 @@ export const DNS_LABEL = '^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$';
 const DNS_LABEL_FORM =
   'lower-case letters, digits and "-", beginning and ending with a letter or digit, at most 63';
 
+const DNS_LABEL_PATTERN = new RegExp(DNS_LABEL);
+
+/** Whether a text may be a name or a namespace. */
+export function isDnsLabel(text: string): boolean {
+  return DNS_LABEL_PATTERN.test(text);
+}
+
 /** A label's or annotation's key: [prefix/]name, the prefix a DNS name. */
 export const QUALIFIED_NAME =
   '^(?:[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$';
@@ -25,7 +32,7 @@ export const labelValue = text('Value of a label.', {
 export const dnsLabel = (description: string) =>
   text(description, { min: 1, max: 63, pattern: DNS_LABEL, form: DNS_LABEL_FORM });
 
-/** Kubernetes' own bound on all annotations of one object together, in characters of keys and values. */
+/** Kubernetes' own bound on all annotations of one object together, in bytes of keys and values. */
 export const MAX_ANNOTATIONS_TOTAL = 262_144;
 
 const timestamp = (description: string) =>
