@@ -1,1 +1,1 @@
-export {};
+export { runServer } from './server/run-server.js';

@@ -1,0 +1,238 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  ApiError,
+  badRequest,
+  expired,
+  methodNotAllowed,
+  notFound,
+  tooLargeVersion,
+} from '../errors/api-error.js';
+import { isMap, parseJson } from '../objects/json-value.js';
+import type { ObjectWrites, Place, Written } from '../objects/object-writes.js';
+import { parsePatch } from '../objects/patch.js';
+import type { ApiObject } from '../objects/api-object.js';
+import { asList, asTable, negotiate } from './representation.js';
+import { dryRun, listOptions, writeOptions, type ListOptions, type Query } from './request-options.js';
+import type { ServedKind } from './served-kind.js';
+import { WatchResponse } from './watch-response.js';
+
+export type ApiRequest = FastifyRequest<{
+  Params: { namespace?: string; plural?: string; name?: string };
+  Querystring: Query;
+}>;
+
+/** The verbs of the API on every kind, in Kubernetes' shapes. Errors are thrown as ApiError. */
+export class ResourceApi {
+  private readonly kinds: ReadonlyMap<string, ServedKind>;
+  private readonly watches = new Set<WatchResponse>();
+
+  constructor(kinds: readonly ServedKind[]) {
+    this.kinds = new Map(kinds.map((kind) => [kind.resource.plural, kind]));
+  }
+
+  get openWatches(): number {
+    return this.watches.size;
+  }
+
+  /** Ends every watch with a last bookmark. */
+  endWatches(): void {
+    for (const watch of [...this.watches]) watch.end();
+  }
+
+  async list(request: ApiRequest, reply: FastifyReply): Promise<void> {
+    const kind = this.kind(request);
+    const options = listOptions(request.query, request.params.namespace);
+    const representation = negotiate(request.headers.accept);
+    if (options.watch !== undefined) return this.watch(kind, options, { request, reply });
+    const warnings = await kind.refresh();
+    if (kind.knows(options.revision) && options.revision > kind.collection.revision)
+      await this.reach(kind, options.revision);
+    const revision = kind.collection.revision;
+    const objects = kind.collection.list().filter(options.selection);
+    warn(reply, warnings);
+    const body =
+      representation.as === 'table'
+        ? asTable(objects, {
+            plural: kind.resource.plural,
+            representation,
+            includeObject: options.includeObject,
+            resourceVersion: String(revision),
+          })
+        : asList(objects, kind.resource.kind, revision);
+    await reply.send(body);
+  }
+
+  async get(request: ApiRequest, reply: FastifyReply): Promise<void> {
+    const kind = this.kind(request);
+    const { namespace, name } = place(request);
+    const object = await kind.read(namespace, name);
+    if (object === undefined) throw notFound({ plural: kind.resource.plural, name });
+    await this.show(kind, object, { request, reply });
+  }
+
+  async create(request: ApiRequest, reply: FastifyReply): Promise<void> {
+    const { kind, writes } = this.writable(request, 'create');
+    const { namespace } = request.params;
+    if (namespace === undefined) throw methodNotAllowed(kind.resource.plural, 'create in all namespaces');
+    const written = await writes.create(namespace, jsonBody(request), writeOptions(request.query));
+    reply.code(201);
+    await this.showWritten(kind, written, { request, reply });
+  }
+
+  async replace(request: ApiRequest, reply: FastifyReply): Promise<void> {
+    const { kind, writes } = this.writable(request, 'update');
+    const written = await writes.replace(place(request), jsonBody(request), writeOptions(request.query));
+    await this.showWritten(kind, written, { request, reply });
+  }
+
+  async patch(request: ApiRequest, reply: FastifyReply): Promise<void> {
+    const { kind, writes } = this.writable(request, 'patch');
+    const type = mediaType(request);
+    const body = type.endsWith('+json') ? parseJson(bytes(request)) : undefined;
+    const written = await writes.patch(place(request), parsePatch(type, body), writeOptions(request.query));
+    await this.showWritten(kind, written, { request, reply });
+  }
+
+  async delete(request: ApiRequest, reply: FastifyReply): Promise<void> {
+    const { kind, writes } = this.writable(request, 'delete');
+    const body = bytes(request).length === 0 ? {} : parseJson(bytes(request));
+    const options = isMap(body) ? body : {};
+    const dry = writeOptions(request.query).dryRun || dryRun(options['dryRun']);
+    const expected = isMap(options['preconditions']) ? options['preconditions'] : {};
+    const { deleted, object, revision } = await writes.delete(place(request), expected, dry);
+    await settle(kind, revision);
+    if (!deleted) return this.show(kind, object, { request, reply });
+    const { name, uid } = object.metadata;
+    const details = { name, group: 'bulwark.dev', kind: kind.resource.plural, uid };
+    await reply.send({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
+  }
+
+  private async watch(kind: ServedKind, options: ListOptions, exchange: Exchange): Promise<void> {
+    const watch = options.watch;
+    if (watch === undefined) return;
+    const representation = negotiate(exchange.request.headers.accept);
+    const stopObserving = kind.observe();
+    try {
+      await kind.refresh();
+      const from = watch.from ?? 0;
+      if (from > 0 && !kind.knows(from)) throw expired(from, kind.collection.oldestRevision);
+      if (from > kind.collection.revision) await this.reach(kind, from);
+      const response = new WatchResponse(
+        {
+          collection: kind.collection,
+          kind: kind.resource.kind,
+          selection: options.selection,
+          options: watch,
+          render: (object, first) =>
+            representation.as === 'object'
+              ? object
+              : asTable([object], {
+                  plural: kind.resource.plural,
+                  representation,
+                  includeObject: options.includeObject,
+                  columns: first,
+                  ...resourceVersionOf(object),
+                }),
+        },
+        exchange.reply.raw,
+        () => {
+          this.watches.delete(response);
+          stopObserving();
+        },
+      );
+      response.start();
+      exchange.reply.hijack();
+      this.watches.add(response);
+    } catch (error) {
+      stopObserving();
+      throw error;
+    }
+  }
+
+  private async showWritten(kind: ServedKind, written: Written, exchange: Exchange): Promise<void> {
+    await settle(kind, written.revision);
+    warn(exchange.reply, written.warnings);
+    await this.show(kind, kind.present(written.object), exchange);
+  }
+
+  private async show(kind: ServedKind, object: ApiObject, { request, reply }: Exchange): Promise<void> {
+    const representation = negotiate(request.headers.accept);
+    if (representation.as === 'object') return void (await reply.send(object));
+    const table = {
+      plural: kind.resource.plural,
+      representation,
+      includeObject: listOptions(request.query, undefined).includeObject,
+      ...resourceVersionOf(object),
+    };
+    await reply.send(asTable([object], table));
+  }
+
+  private async reach(kind: ServedKind, revision: number): Promise<void> {
+    if (!(await kind.reach(revision))) throw tooLargeVersion(revision, kind.collection.revision);
+  }
+
+  private kind(request: ApiRequest): ServedKind {
+    const kind = this.kinds.get(request.params.plural ?? '');
+    if (kind === undefined)
+      throw notFound({ plural: request.params.plural ?? '', name: request.params.name ?? '' });
+    return kind;
+  }
+
+  private writable(request: ApiRequest, verb: string): { kind: ServedKind; writes: ObjectWrites } {
+    const kind = this.kind(request);
+    if (kind.writes === undefined) throw methodNotAllowed(kind.resource.plural, verb);
+    return { kind, writes: kind.writes };
+  }
+}
+
+interface Exchange {
+  readonly request: ApiRequest;
+  readonly reply: FastifyReply;
+}
+
+const SETTLE_MS = 1_000;
+
+/** A client that wrote reads its own write from this replica. */
+async function settle(kind: ServedKind, revision: number): Promise<void> {
+  if (revision === 0) return;
+  const late = new Promise<void>((resolve) => setTimeout(resolve, SETTLE_MS).unref());
+  // It is stored already: that it cannot be seen here yet is no failure of the write.
+  await Promise.race([kind.reach(revision).catch(() => false), late]);
+}
+
+function place(request: ApiRequest): Place {
+  return { namespace: request.params.namespace ?? '', name: request.params.name ?? '' };
+}
+
+function bytes(request: ApiRequest): Buffer {
+  return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+}
+
+function mediaType(request: ApiRequest): string {
+  return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+function jsonBody(request: ApiRequest): unknown {
+  const type = mediaType(request);
+  if (type !== '' && type !== 'application/json') {
+    throw new ApiError('UnsupportedMediaType', `"${type}" is not supported here; send application/json`);
+  }
+  if (bytes(request).length === 0) throw badRequest('the request needs a body');
+  return parseJson(bytes(request));
+}
+
+function resourceVersionOf(object: ApiObject): { resourceVersion?: string } {
+  const { resourceVersion } = object.metadata;
+  return resourceVersion === undefined ? {} : { resourceVersion };
+}
+
+const MAX_WARNINGS = 20;
+
+/** One `Warning` header a sentence, as kubectl prints them. */
+function warn(reply: FastifyReply, warnings: readonly string[]): void {
+  const headers = [...new Set(warnings)].slice(0, MAX_WARNINGS).map((text) => {
+    const plain = text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/["\\]/g, String.raw`\$&`);
+    return `299 - "${plain.slice(0, 1_000)}"`;
+  });
+  if (headers.length > 0) void reply.header('Warning', headers);
+}

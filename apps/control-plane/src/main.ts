@@ -1,0 +1,3 @@
+import { runServer } from './server/run-server.js';
+
+process.exit(await runServer(process.argv.slice(2)));
