@@ -7,7 +7,7 @@ const only = (from, allowed) => ({
   from: { path: `^${from}/src/` },
   to: {
     path: '^(libs|apps)/',
-    pathNot: [`^${from}/src/`, ...allowed.map(lib)].concat('^libs/testing/src/'),
+    pathNot: [`^${from}/src/`, ...allowed.map(lib)].concat('^libs/testing/src/', '/node_modules/'),
   },
 });
 
@@ -69,6 +69,7 @@ export default {
         path: '^(libs|apps)/',
         pathNot: [
           '^apps/(cli|control-plane|agent)/src/',
+          '/node_modules/',
           ...['policy', 'views', 'agent', 'telemetry', 'testing'].map(lib),
         ],
       },

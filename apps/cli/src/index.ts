@@ -1,1 +1,2 @@
-export {};
+export { runCommand } from './run.js';
+export { processIo, type Io } from './io.js';

@@ -24,7 +24,7 @@ export interface Table {
 export interface TableColumn {
   readonly name: string;
   /** `date`: the cell is the human span already. */
-  readonly type: 'string' | 'date';
+  readonly type: 'string' | 'date' | 'integer' | 'number';
   /** `name` for the first column, `number` for text aligned to the right, else empty. */
   readonly format: string;
   readonly description: string;

@@ -1,0 +1,107 @@
+import type { ResiliencePolicy } from '@bulwark/policy';
+import {
+  admittedShare,
+  effectiveState,
+  NO_DATA,
+  percentText,
+  rateText,
+  type BreakerObject,
+} from '@bulwark/views';
+import type { Context } from '../context.js';
+import { breakerEntries, effectiveOf } from './effective.js';
+import type { DescribedTable, Entry } from './sections.js';
+import { timeText } from './times.js';
+
+export async function describeBreaker(breaker: BreakerObject, context: Context): Promise<readonly Entry[]> {
+  const { metadata, spec, status } = breaker;
+  const { namespace } = metadata;
+  const place = { plural: 'resiliencepolicies', namespace, name: spec.policy } as const;
+  const policy = (await context.api.find(place)) as unknown as ResiliencePolicy | undefined;
+  const annotations = { ...policy?.metadata.annotations, ...metadata.annotations };
+  const now = context.io.now();
+  return [
+    ['Name', metadata.name],
+    ['Namespace', namespace],
+    ['Policy', policy === undefined ? `${spec.policy} (deleted)` : spec.policy],
+    ['Target', spec.target],
+    ['Key', spec.key],
+    ['Scope', spec.scope],
+    ['Owner', annotations['bulwark.dev/owner'] ?? NO_DATA],
+    ['Runbook', annotations['bulwark.dev/runbook'] ?? NO_DATA],
+    ['State', `${effectiveState(breaker)}${passing(breaker)}`],
+    ['Since', timeText(status.since, now)],
+    ['Why', why(status)],
+    ['Forced', forcedText(status.forced)],
+    ['Computed', status.forced === undefined ? undefined : status.state],
+    ['Note', status.note],
+    ['Trips at', spec.threshold],
+    ...(await settingEntries(policy)),
+    ['Probe permit', permitText(status.probe)],
+    ['Verdict', `era ${status.era}, token ${status.token}, epoch ${status.epoch}`],
+    ['Agents', agentsText(status.agents)],
+    ['Own breakers', ownText(status.agents)],
+    ['Localised at', status.localised?.join(', ')],
+    ['Calls', callsText(breaker)],
+    ['Transitions', transitions(status.transitions, now)],
+  ];
+}
+
+type Status = BreakerObject['status'];
+
+function passing(breaker: BreakerObject): string {
+  const share = admittedShare(breaker);
+  return share === 'probe' ? ' (only the probe passes)' : ` (${share} of the calls pass)`;
+}
+
+function why({ reason, message }: Status): string {
+  if (reason === undefined) return message ?? NO_DATA;
+  return message === undefined ? reason : `${reason}: ${message}`;
+}
+
+function forcedText(forced: Status['forced']): string {
+  if (forced === undefined) return 'no';
+  const until = forced.until === undefined ? '' : ` until ${forced.until}`;
+  return `${forced.state} by ${forced.by}${until}: ${forced.reason}`;
+}
+
+function permitText(probe: Status['probe']): string {
+  if (probe === undefined) return 'none given';
+  return `held by ${probe.agent} for ${probe.calls} ${probe.calls === 1 ? 'call' : 'calls'}`;
+}
+
+function agentsText({ total, synced }: Status['agents']): string {
+  return total === 0
+    ? 'none reports this key'
+    : `${total} report this key; ${synced} have the present verdict in force`;
+}
+
+function ownText({ total, open, halfOpen, closed }: Status['agents']): string | undefined {
+  return total === 0 ? undefined : `${open} open, ${halfOpen} half-open, ${closed} closed`;
+}
+
+function callsText({ status: { agents, calls } }: BreakerObject): string {
+  if (agents.total === 0) return 'no data';
+  const failures =
+    calls.failureRatio === undefined ? 'no outcomes' : `${percentText(calls.failureRatio)} failures`;
+  return `${rateText(calls.perSecond)}/s, ${failures}, ${rateText(calls.rejectedPerSecond)}/s rejected (over 10 s)`;
+}
+
+/** Newest last, so that a terminal ends with what is now. */
+function transitions(all: Status['transitions'], now: number): DescribedTable {
+  return {
+    head: ['TIME', 'EPOCH', 'CHANGE', 'WHY'],
+    rows: all.map((one) => [
+      timeText(one.time, now),
+      String(one.epoch),
+      `${one.from} -> ${one.to}`,
+      one.message === '' ? one.reason : `${one.reason}: ${one.message}`,
+    ]),
+  };
+}
+
+async function settingEntries(policy: ResiliencePolicy | undefined): Promise<readonly Entry[]> {
+  const effective = policy === undefined ? undefined : await effectiveOf(policy);
+  return effective === undefined
+    ? []
+    : breakerEntries(effective).filter(([label]) => label !== 'Trips at' && label !== 'Scope');
+}

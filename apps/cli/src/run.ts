@@ -1,0 +1,51 @@
+import { CommanderError, type Command } from 'commander';
+import { CommandError, EXIT } from './command-error.js';
+import type { Io } from './io.js';
+import { buildProgram } from './program.js';
+
+/**
+ * Runs one command of the client (not `server`, not `agent`) and answers its exit code. What goes wrong is told on
+ * stderr; only a defect of this program is thrown.
+ */
+export async function runCommand(argv: readonly string[], io: Io): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = buildProgram(io, (code) => (exitCode = code));
+  for (const command of everyCommand(program)) {
+    command.exitOverride().configureOutput({
+      writeOut: io.out,
+      writeErr: io.err,
+      outputError: (text, write) => write(text),
+    });
+  }
+  try {
+    if (argv.length === 0) {
+      program.outputHelp({ error: true });
+      return EXIT.usage;
+    }
+    await program.parseAsync(argv, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return wrongUsage(error, program, { argv, io });
+    if (!(error instanceof CommandError)) throw error;
+    if (error.message !== '') io.err(`${error.message}\n`);
+    if (error.hint !== undefined) io.err(`${error.hint}\n`);
+    return error.exitCode;
+  }
+}
+
+function everyCommand(command: Command): readonly Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)];
+}
+
+/** The parser has told what is wrong; this tells where to look. Asking for help is no error. */
+function wrongUsage(
+  error: CommanderError,
+  program: Command,
+  { argv, io }: { readonly argv: readonly string[]; readonly io: Io },
+): number {
+  if (error.exitCode === 0) return EXIT.ok;
+  const known = program.commands.find((command) => command.name() === argv[0]);
+  const command = known === undefined ? '' : `${known.name()} `;
+  if (error.code !== 'commander.help') io.err(`Try: bulwark ${command}--help\n`);
+  return EXIT.usage;
+}
