@@ -67,5 +67,7 @@ export function isRefusal(error: unknown): boolean {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const text = error instanceof Error ? error.message : String(error);
+  // What gRPC adds when it has nothing to add.
+  return text.replace(/\.? Resolution note: $/, '');
 }

@@ -68,7 +68,8 @@ function checkHeader(path: string, directory: string): boolean {
   const header = Buffer.alloc(100);
   let length: number;
   try {
-    const handle = openSync(path, 'r');
+    // For writing, too: SQLite would quietly open a file read-only that it may not write.
+    const handle = openSync(path, 'r+');
     try {
       length = readSync(handle, header, 0, 100, 0);
     } finally {
