@@ -16,9 +16,12 @@ export interface KeyedCall {
  * calls share one breaker. A longer text than MAX_BREAKER_KEY is cut, and calls that differ only beyond it share one.
  */
 export function breakerKeyFor(per: readonly string[], call: KeyedCall): string {
-  if (per.length === 1 && per[0] === 'target') return 'target';
   const several = per.length > 1;
-  const text = per.map((part) => keyPart(part, call, several)).join(',');
+  let text = '';
+  for (const part of per) {
+    const one = keyPart(part, call, several);
+    text = text === '' ? one : `${text},${one}`;
+  }
   return text.length <= MAX_BREAKER_KEY ? text : text.slice(0, MAX_BREAKER_KEY);
 }
 
