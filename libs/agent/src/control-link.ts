@@ -8,6 +8,7 @@ import {
   type VerdictUpdate,
 } from '@bulwark/protocol';
 import type { GateChange, Host } from '@bulwark/resilience';
+import { compileSlowly } from './compile-slowly.js';
 import { compileResource } from './compile-resource.js';
 import type { CompleteOptions } from './connect-options.js';
 import { ControlStream, type StreamStatus } from './control-stream.js';
@@ -50,6 +51,8 @@ export class ControlLink {
   readonly #rejectedAtMs = new Map<string, number>();
   readonly #listeners = new Set<(news: LinkNews) => void>();
   #snapshot: Snapshot<CompiledPolicy>;
+  /** Updates are worked off one after the other. */
+  #updates: Promise<void> = Promise.resolve();
   #lastContactMs: number | undefined;
   #refusals: Readonly<Record<string, string>> = {};
   #hinted = false;
@@ -79,7 +82,10 @@ export class ControlLink {
           this.#tell({ kind: 'welcome' });
         },
         update: (update, ack) => {
-          this.#update(update, ack).catch((error: unknown) => this.#defect(update, ack, error));
+          this.#contact();
+          this.#updates = this.#updates
+            .then(() => this.#update(update, ack))
+            .catch((error: unknown) => this.#defect(update, ack, error));
         },
         verdicts: (verdicts) => this.#verdicts(verdicts),
         poll: (poll) => {
@@ -169,9 +175,9 @@ export class ControlLink {
 
   /** In force first, then on disk, then acknowledged: what is called distributed must be so. */
   async #update(update: Update, ack: (ack: Ack) => void): Promise<void> {
-    this.#contact();
-    const { policies, keeper, options } = this.#parts;
-    const applied = applyUpdate(this.#snapshot, update, compileResource);
+    const { policies, keeper, options, host } = this.#parts;
+    const compile = await compileSlowly(update.resources, compileResource, host.nowMs);
+    const applied = applyUpdate(this.#snapshot, update, compile);
     this.#snapshot = applied.snapshot;
     if (applied.stale) {
       options.logger.warn({ version: update.version }, 'refused policies older than those in force');
