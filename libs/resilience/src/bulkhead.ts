@@ -39,6 +39,12 @@ export class Bulkhead {
     return this.waiters;
   }
 
+  /** The numbers a person needs who was refused. */
+  numbers(): string {
+    const { maxConcurrent, maxQueued } = this.limits;
+    return `in flight ${this.taken} of ${maxConcurrent}, waiting ${this.waiters} of ${maxQueued}`;
+  }
+
   /** True = `acquire` would take a slot at once. */
   get free(): boolean {
     return this.waiters === 0 && this.taken < this.limits.maxConcurrent;

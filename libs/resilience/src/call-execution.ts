@@ -1,20 +1,21 @@
-import { AttemptRun, AttemptTimeoutError } from './attempt-run.js';
-import { backoffMs, retryWaitMs } from './backoff.js';
+import { planAttempt } from './attempt-plan.js';
+import { type AttemptRun, AttemptTimeoutError } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { Waiter } from './bulkhead.js';
 import type { CallFailure, CallResult, DegradedReason, Judgement } from './call.js';
+import { type Failed, failedCall } from './call-results.js';
 import type { CallTask } from './call-task.js';
 import { type Classified, classify } from './classify.js';
-import { type CompiledPolicy, isRetryable } from './compiled-policy.js';
+import type { CompiledPolicy } from './compiled-policy.js';
 import { FallbackRun } from './fallback-run.js';
 import type { GuardShared } from './guard-shared.js';
+import { judgeAnswer, judgeThrown } from './judging.js';
 import { Permit, type Refusal } from './permit.js';
+import { decideRetry, whyStopped } from './retry-decision.js';
 import { WheelEntry } from './timer-wheel.js';
 
 /** What the one timer of the call is for now. */
 type Phase = 'idle' | 'queued' | 'running' | 'backing-off' | 'falling-back' | 'done';
-
-const SILENT: Judgement = {};
 
 /**
  * One logical call on its way: deadline → fallback( retry( breaker → bulkhead → attempt timeout → call ) ).
@@ -30,9 +31,9 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
   private phase: Phase = 'idle';
   private attempts = 0;
   private readonly policy: CompiledPolicy;
-  private readonly startedMs: number;
-  private readonly policyEndMs: number;
+  /** The end of the policy's total, or of the caller's deadline when that is earlier. */
   private readonly endMs: number;
+  private readonly cutByCaller: boolean;
   private gate: BreakerGate | undefined;
   private permit: Permit | undefined;
   private holdsSlot = false;
@@ -52,17 +53,14 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
   ) {
     super();
     this.policy = shared.policy;
-    this.startedMs = nowMs;
-    this.policyEndMs = nowMs + this.policy.settings.timeout.totalMs;
+    const policyEndMs = nowMs + this.policy.settings.timeout.totalMs;
     const { deadlineMs } = task.request;
-    // NaN is no deadline; a negative one has passed.
-    this.endMs =
-      deadlineMs === undefined || Number.isNaN(deadlineMs)
-        ? this.policyEndMs
-        : Math.min(this.policyEndMs, nowMs + deadlineMs);
+    // A deadline that is no number is none; a negative one has passed.
+    this.cutByCaller = deadlineMs !== undefined && nowMs + deadlineMs < policyEndMs;
+    this.endMs = this.cutByCaller ? nowMs + (deadlineMs ?? 0) : policyEndMs;
   }
 
-  begin(): void {
+  begin(nowMs: number): void {
     const { signal } = this.task.request;
     if (signal !== undefined) {
       if (signal.aborted) {
@@ -72,8 +70,8 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
       this.onAbort = () => this.cancelled(signal.reason);
       signal.addEventListener('abort', this.onAbort, { once: true });
     }
-    if (this.policy.lastGood !== undefined && this.servedWhileRefreshing()) return;
-    this.attempt(this.startedMs);
+    if (this.policy.lastGood !== undefined && this.servedWhileRefreshing(nowMs)) return;
+    this.attempt(nowMs);
   }
 
   /** Rejects the call before anything is asked: a drill. */
@@ -156,11 +154,12 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
         this.phase = 'queued';
         const maxWaitMs = this.policy.settings.bulkhead?.maxWaitMs ?? 0;
         this.shared.timer.start(this, Math.min(nowMs + maxWaitMs, this.endMs));
+        this.heedAbort();
         return;
       }
       case 'full':
         this.giveBack(nowMs);
-        this.refuse({ reason: 'bulkhead-full', retryAfterMs: undefined }, this.bulkheadNumbers());
+        this.refuse({ reason: 'bulkhead-full', retryAfterMs: undefined }, this.shared.bulkhead.numbers());
     }
   }
 
@@ -184,7 +183,9 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
     if (this.attempts === 1) budget?.firstAttempt(nowMs);
     else totals.retries += 1;
     this.reserved = false;
-    const attempt = this.newAttempt(nowMs);
+    const { policy, permit, endMs, cutByCaller } = this;
+    const limits = { policy, permit, endMs, cutByCaller };
+    const attempt = planAttempt(limits, this.attempts, nowMs);
     this.current = attempt;
     this.phase = 'running';
     timer.start(this, nowMs + attempt.timeoutMs);
@@ -196,32 +197,15 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
     } catch (error) {
       this.threw(attempt, error);
     }
-  }
-
-  /**
-   * An attempt is full when it has its policy timeout: `timeout.attempt`, or without one what is left of the policy's
-   * total; a probe's is at most `probe.timeout`. A fleet permit runs from receipt, so that a call finds less of it
-   * left: half of the timeout is enough there, or a hanging dependency would never fail a probe.
-   */
-  private newAttempt(nowMs: number): AttemptRun {
-    const { timeout, breaker } = this.policy.settings;
-    const { permit } = this;
-    const probe = permit?.probe === true;
-    let wantedMs = timeout.attemptMs ?? this.policyEndMs - nowMs;
-    if (probe && breaker !== undefined) wantedMs = Math.min(wantedMs, breaker.probe.timeoutMs);
-    let timeoutMs = Math.min(wantedMs, this.endMs - nowMs);
-    let full = timeoutMs >= wantedMs;
-    if (permit?.source === 'fleet-probe' && permit.deadlineMs - nowMs < timeoutMs) {
-      timeoutMs = permit.deadlineMs - nowMs;
-      full = full && timeoutMs >= wantedMs / 2;
-    }
-    return new AttemptRun({ number: this.attempts, timeoutMs, probe, startedMs: nowMs, full });
+    if (this.onAbort !== undefined) this.heedAbort();
   }
 
   private answered(attempt: AttemptRun, value: T): void {
     if (attempt.over) return;
+    const judgement = judgeAnswer(this.shared, this.task.adapter, value);
+    // The judge itself may have aborted the call.
+    if (attempt.over) return;
     attempt.over = true;
-    const judgement = this.judge(value);
     const classified = classify({ how: 'answered', judgement }, this.policy.settings.failures);
     const nowMs = this.shared.host.nowMs();
     this.endAttempt(attempt, classified, nowMs);
@@ -241,8 +225,10 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
 
   private threw(attempt: AttemptRun, error: unknown): void {
     if (attempt.over) return;
+    const judgement = judgeThrown(this.shared, this.task.adapter, error);
+    // The judge itself may have aborted the call.
+    if (attempt.over) return;
     attempt.over = true;
-    const judgement = this.judgeError(error);
     const classified = classify({ how: 'threw', judgement }, this.policy.settings.failures);
     const nowMs = this.shared.host.nowMs();
     this.endAttempt(attempt, classified, nowMs);
@@ -298,46 +284,19 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
       return;
     }
     const reason = cause.timedOut ? 'timeout' : 'failure';
-    const stopped = this.retry(cause, end.judgement, nowMs);
-    if (stopped === 'retrying') {
+    const { request } = this.task;
+    const { attempts, endMs, gate } = this;
+    const ended = { request, attempts, judgement: end.judgement, endMs, gate };
+    const retry = decideRetry(this.shared, this.policy, ended, nowMs);
+    if (retry.then === 'wait') {
       this.lastFailure = { cause, reason };
+      this.reserved = this.shared.budget !== undefined;
+      this.phase = 'backing-off';
+      this.shared.timer.start(this, nowMs + retry.waitMs);
+      this.heedAbort();
       return;
     }
-    const retriesExhausted = stopped === 'exhausted' || end.judgement?.noRetry === true;
-    this.fallBack(retriesExhausted ? { ...cause, retriesExhausted } : cause, reason, nowMs);
-  }
-
-  /** Starts the next attempt's wait, if there is to be one. `exhausted`: the layer above must not retry either. */
-  private retry(
-    cause: Failed<T>,
-    judgement: Judgement | undefined,
-    nowMs: number,
-  ): 'retrying' | 'exhausted' | 'no' {
-    const { shared, policy, task } = this;
-    const retry = policy.retryFor(task.request);
-    if (retry === undefined || !isRetryable(retry, { judgement, timedOut: cause.timedOut })) return 'no';
-    if (this.attempts >= retry.maxAttempts) return retry.maxAttempts > 1 ? 'exhausted' : 'no';
-    const { operation } = task.request;
-    if (this.gate?.wouldRefuse(nowMs) === true) {
-      shared.emit({ type: 'retry-stopped', operation, why: 'breaker' });
-      return 'no';
-    }
-    const backoff = backoffMs(this.attempts, retry.backoff, shared.host.random());
-    const waitMs = retryWaitMs(backoff, judgement?.retryAfterMs);
-    if (nowMs + waitMs >= this.endMs) {
-      shared.emit({ type: 'retry-stopped', operation, why: 'deadline' });
-      return 'no';
-    }
-    if (shared.budget?.reserve(nowMs) === false) {
-      shared.totals.retriesRefused += 1;
-      shared.emit({ type: 'retry-stopped', operation, why: 'budget' });
-      return 'exhausted';
-    }
-    this.reserved = shared.budget !== undefined;
-    shared.emit({ type: 'retry', operation, attempt: this.attempts + 1, waitMs });
-    this.phase = 'backing-off';
-    shared.timer.start(this, nowMs + waitMs);
-    return 'retrying';
+    this.fallBack({ ...cause, retriesExhausted: retry.then === 'exhausted' }, reason, nowMs);
   }
 
   /** This attempt may not be made. After an attempt that was, its answer is the call's, not a new error. */
@@ -368,7 +327,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
   private waitedTooLong(nowMs: number): void {
     this.shared.bulkhead.cancel(this);
     this.giveBack(nowMs);
-    this.refuse({ reason: 'bulkhead-timeout', retryAfterMs: undefined }, this.bulkheadNumbers());
+    this.refuse({ reason: 'bulkhead-timeout', retryAfterMs: undefined }, this.shared.bulkhead.numbers());
   }
 
   /** Gives back what was taken for an attempt that is not made. */
@@ -378,6 +337,11 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
     this.holdsSlot = false;
     if (permit !== undefined) gate?.release(permit, nowMs);
     if (holdsSlot) this.shared.bulkhead.release();
+  }
+
+  private heedAbort(): void {
+    const { signal } = this.task.request;
+    if (signal?.aborted === true) this.cancelled(signal.reason);
   }
 
   private cancelled(reason: unknown): void {
@@ -402,7 +366,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
         this.fallback?.cancel(reason, nowMs);
         break;
       case 'idle':
-        break;
+      // Between two phases (a callback aborted it): the next phase looks again.
       case 'done':
         return;
     }
@@ -429,7 +393,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
       kind: 'rejected',
       reason: 'bulkhead-full',
       retryAfterMs: undefined,
-      detail: this.bulkheadNumbers(),
+      detail: this.shared.bulkhead.numbers(),
       attempts: this.attempts,
       policy: this.policy.label,
     };
@@ -450,7 +414,8 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
       endMs,
       ...why,
       which,
-      skipSimplified: this.overloadTried && which === 'all',
+      // A drill forces the dependency off, whatever operation of it.
+      skipSimplified: which === 'all' && (this.overloadTried || why.reason === 'drill'),
       timer: this,
       done: (result) => {
         this.fallback = undefined;
@@ -460,15 +425,16 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
       },
     });
     this.fallback.next(nowMs);
+    this.heedAbort();
   }
 
-  private servedWhileRefreshing(): boolean {
+  private servedWhileRefreshing(nowMs: number): boolean {
     const { cache } = this.shared;
     const { cacheKey } = this.task.request;
     if (cache === undefined || cacheKey === undefined) return false;
-    const turn = cache.beginRefresh(cacheKey, this, this.startedMs);
+    const turn = cache.beginRefresh(cacheKey, this, nowMs);
     this.refreshing = turn === 'mine';
-    const held = turn === 'other' ? cache.find(cacheKey, this.startedMs) : undefined;
+    const held = turn === 'other' ? cache.find(cacheKey, nowMs) : undefined;
     if (held === undefined) return false;
     this.finishDegraded({
       kind: 'degraded',
@@ -506,46 +472,6 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
   }
 
   private failure(value: T | undefined, error: unknown): Failed<T> {
-    return {
-      kind: 'failed',
-      value,
-      error,
-      timedOut: false,
-      cancelled: false,
-      attempts: this.attempts,
-      retriesExhausted: false,
-      policy: this.policy.label,
-    };
+    return failedCall({ value, error }, { attempts: this.attempts, policy: this.policy.label });
   }
-
-  private judge(value: T): Judgement {
-    try {
-      return this.task.adapter.judge(value);
-    } catch (error) {
-      this.shared.callbackFailed('judge', error);
-      return { ignore: true };
-    }
-  }
-
-  private judgeError(thrown: unknown): Judgement {
-    try {
-      return this.task.adapter.judgeError(thrown);
-    } catch (error) {
-      this.shared.callbackFailed('judgeError', error);
-      return SILENT;
-    }
-  }
-
-  private bulkheadNumbers(): string {
-    const { bulkhead } = this.policy.settings;
-    const { inFlight, waiting } = this.shared.bulkhead;
-    return `in flight ${inFlight} of ${bulkhead?.maxConcurrent ?? 0}, waiting ${waiting} of ${bulkhead?.maxQueued ?? 0}`;
-  }
-}
-
-type Failed<T> = CallFailure<T> & { kind: 'failed' };
-
-function whyStopped(refusal: Refusal): 'breaker' | 'bulkhead' | 'deadline' {
-  if (refusal.reason === 'deadline') return 'deadline';
-  return refusal.reason.startsWith('bulkhead') ? 'bulkhead' : 'breaker';
 }

@@ -28,14 +28,10 @@ export class CompiledPolicy {
   }
 }
 
-/** Whether an attempt that ended like this is of the kind that is retried. */
-export function isRetryable(
-  retry: RetrySettings,
-  end: { readonly judgement: Judgement | undefined; readonly timedOut: boolean },
-): boolean {
-  const { judgement } = end;
-  if (end.timedOut) return retry.failures.has('timeout');
-  if (judgement === undefined || judgement.noRetry === true) return false;
+/** Whether an attempt that ended like this is of the kind that is retried. Undefined = it timed out. */
+export function isRetryable(retry: RetrySettings, judgement: Judgement | undefined): boolean {
+  if (judgement === undefined) return retry.failures.has('timeout');
+  if (judgement.noRetry === true) return false;
   const { httpStatus, grpcStatus, transport } = judgement;
   return (
     (httpStatus !== undefined && retry.statuses.has(httpStatus)) ||

@@ -5,6 +5,7 @@ import type { CallTask } from './call-task.js';
 import { classify } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import type { GuardShared } from './guard-shared.js';
+import { judgeAnswer, judgeThrown } from './judging.js';
 import { Permit } from './permit.js';
 import type { FallbackSettings } from './settings.js';
 import type { WheelEntry } from './timer-wheel.js';
@@ -34,6 +35,7 @@ export interface FallbackTask<T> {
  */
 export class FallbackRun<T> {
   private index = 0;
+  private over = false;
   private attempt: AttemptRun | undefined;
   private gate: BreakerGate | undefined;
   private permit: Permit | undefined;
@@ -41,20 +43,16 @@ export class FallbackRun<T> {
   constructor(private readonly with_: FallbackTask<T>) {}
 
   next(nowMs: number): void {
-    const { policy, done } = this.with_;
-    for (;;) {
-      const fallback = policy.settings.fallbacks[this.index];
+    while (!this.over) {
+      const fallback = this.with_.policy.settings.fallbacks[this.index];
       this.index += 1;
       if (fallback === undefined) {
-        done(undefined);
+        this.finish(undefined);
         return;
       }
       const answer = this.tryOne(fallback, nowMs);
       if (answer === 'started') return;
-      if (answer !== undefined) {
-        done(answer);
-        return;
-      }
+      if (answer !== undefined) this.finish(answer);
     }
   }
 
@@ -69,6 +67,7 @@ export class FallbackRun<T> {
 
   /** The caller is gone: nothing more is tried, and `done` is not called. */
   cancel(reason: unknown, nowMs: number): void {
+    this.over = true;
     const { attempt } = this;
     if (attempt === undefined) return;
     attempt.abort(reason);
@@ -128,38 +127,36 @@ export class FallbackRun<T> {
 
   private answered(attempt: AttemptRun, value: T): void {
     if (attempt.over) return;
+    const { shared, task } = this.with_;
+    const judgement = judgeAnswer(shared, task.adapter, value);
+    // The judge itself may have aborted the call.
+    if (attempt.over) return;
     attempt.over = true;
-    const { shared, task, done } = this.with_;
     const nowMs = shared.host.nowMs();
-    let judgement = {};
-    try {
-      judgement = task.adapter.judge(value);
-    } catch (error) {
-      shared.callbackFailed('judge', error);
-    }
     const meaning = this.end(attempt, { how: 'answered', judgement }, nowMs);
-    if (meaning === 'ok') done({ ...this.degraded('simplified'), value });
+    if (meaning === 'ok') this.finish({ ...this.degraded('simplified'), value });
     else this.passOver(new Error('the simplified call was not answered in full'), nowMs);
   }
 
   private threw(attempt: AttemptRun, error: unknown): void {
     if (attempt.over) return;
-    const nowMs = this.with_.shared.host.nowMs();
     this.attemptThrew(attempt, error);
-    this.next(nowMs);
+    this.next(this.with_.shared.host.nowMs());
   }
 
   private attemptThrew(attempt: AttemptRun, thrown: unknown): void {
-    attempt.over = true;
     const { shared, task } = this.with_;
-    let judgement = {};
-    try {
-      judgement = task.adapter.judgeError(thrown);
-    } catch (error) {
-      shared.callbackFailed('judgeError', error);
-    }
+    const judgement = judgeThrown(shared, task.adapter, thrown);
+    if (attempt.over) return;
+    attempt.over = true;
     this.end(attempt, { how: 'threw', judgement }, shared.host.nowMs());
     this.report(thrown);
+  }
+
+  private finish(result: Degraded<T> | undefined): void {
+    if (this.over) return;
+    this.over = true;
+    this.with_.done(result);
   }
 
   private end(attempt: AttemptRun, how: Parameters<typeof classify>[0], nowMs: number): string {

@@ -8,12 +8,14 @@ import {
   OK,
   type Reply,
   replyAdapter as adapter,
+  retrySettings as retry,
   TransportError,
 } from '@bulwark/testing';
 import { describe, expect, test } from 'vitest';
 import type { CallRequest, CallResult } from './call.js';
 import type { EngineEvent } from './events.js';
-import { Guard, type GuardOptions } from './guard.js';
+import { Guard } from './guard.js';
+import type { GuardOptions } from './guard-options.js';
 import type { GuardSettings } from './settings.js';
 
 const two = breaker({ trip: { consecutiveFailures: 2 } });
@@ -413,4 +415,44 @@ describe('shadow', () => {
     expect(it.dependency.timeouts).toEqual([Infinity]);
     expect(it.guard.gate('target')?.counters(5000)).toMatchObject({ failures: 1 });
   });
+});
+
+describe('a signal that aborts while the engine is at work', () => {
+  test.each(['onChange', 'run', 'judge'] as const)(
+    'from within %s ends the call once and leaks nothing',
+    async (where) => {
+      const controller = new AbortController();
+      const abort = (): void => controller.abort(new Error('gone'));
+      const host = new FakeHost();
+      const guard = new Guard({
+        host,
+        settings: settings({
+          breaker: two,
+          bulkhead: { maxConcurrent: 1, maxQueued: 1, maxWaitMs: 10 },
+          retry: retry(),
+        }),
+        onChange: () => where === 'onChange' && abort(),
+      });
+      const dependency = new FakeDependency(host.sleep);
+      dependency.otherwise = FAIL;
+      const result = guard.call(
+        { operation: 'GET /', method: 'GET', signal: controller.signal },
+        (attempt) => {
+          if (where === 'run') abort();
+          return dependency.run(attempt);
+        },
+        {
+          ...adapter,
+          judge: (reply) => {
+            if (where === 'judge') abort();
+            return adapter.judge(reply);
+          },
+        },
+      );
+      await host.advance(60_000);
+      expect(await result).toMatchObject({ kind: 'failed', cancelled: true });
+      expect(dependency.calls).toBe(1);
+      expect(guard.read()).toMatchObject({ inFlight: 0, waiting: 0, cancelled: 1, failed: 0 });
+    },
+  );
 });

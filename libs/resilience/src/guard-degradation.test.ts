@@ -100,9 +100,16 @@ describe('S1', () => {
 
   test('S1.5: an answer of unknown or negative age is no cache: static', async () => {
     const it = world();
-    for (const ageMs of [NaN, -1]) it.guard.cache?.restore('k', { status: 200 }, { ageMs, nowMs: 0 });
+    for (const ageMs of [NaN, -1]) it.guard.restoreLastGood('k', { status: 200 }, ageMs);
     it.dependency.script = [FAIL];
     expect(await it.call()).toMatchObject({ mode: 'static' });
+  });
+
+  test('an answer kept across a restart serves with its true age', async () => {
+    const it = world();
+    it.guard.restoreLastGood('k', { status: 200, body: 'kept' }, 90_000);
+    it.dependency.script = [FAIL];
+    expect(await it.call()).toMatchObject({ mode: 'last-good', ageMs: 90_000, value: { body: 'kept' } });
   });
 
   test('a call without a cache key is never remembered', async () => {
@@ -263,6 +270,12 @@ describe('simplified', () => {
     });
   });
 
+  test('is not used in a drill, which forces the whole dependency off', async () => {
+    const it = world({ fallbacks: [simplified, fixed] }, { simplified: () => expect.unreachable() });
+    it.guard.drill(1000);
+    expect(await it.call()).toMatchObject({ mode: 'static', reason: 'drill' });
+  });
+
   test('is skipped by an adapter without it, and while its breaker is open', async () => {
     const without = world({ fallbacks: [simplified, fixed] });
     without.dependency.script = [FAIL];
@@ -302,6 +315,42 @@ describe('simplified', () => {
       );
     }
   });
+
+  test.each(['adapter', 'judge', 'event'] as const)(
+    'an abort from within its %s ends the call once',
+    async (where) => {
+      const controller = new AbortController();
+      const host = new FakeHost();
+      let settled = 0;
+      const guard = new Guard({
+        host,
+        settings: settings({ breaker: breaker(), fallbacks: [simplified, fixed] }),
+        onEvent: ({ type }) => where === 'event' && type === 'fallback-failed' && controller.abort(),
+      });
+      const result = guard
+        .call<Reply>(
+          { operation: 'GET /', signal: controller.signal },
+          () => Promise.resolve({ status: 503 }),
+          {
+            judge: ({ status }) => {
+              if (where === 'judge' && status === 500) controller.abort();
+              return { httpStatus: status };
+            },
+            judgeError: () => ({ failure: true }),
+            simplified: () => {
+              if (where === 'adapter') controller.abort();
+              if (where === 'event') throw new Error('template');
+              return Promise.resolve({ status: 500 });
+            },
+          },
+        )
+        .finally(() => (settled += 1));
+      await host.advance(10_000);
+      expect(await result).toMatchObject({ kind: 'failed', cancelled: true });
+      expect(settled).toBe(1);
+      expect(guard.read()).toMatchObject({ cancelled: 1, failed: 0, degraded: { static: 0 } });
+    },
+  );
 
   test('one that hangs ends with the attempt timeout, and the next fallback answers', async () => {
     const it = world(

@@ -1,7 +1,7 @@
 import type { DegradedMode } from './call.js';
 import type { RejectionReason } from './outcome.js';
 
-/** Counts of one guard since it began. `inFlight` and `waiting` are of now. */
+/** Counts of one guard since it began; `inFlight`, `waiting` and `retriesInWindow` are of now. */
 export interface GuardTotals {
   /** Logical calls begun. */
   calls: number;
@@ -23,8 +23,12 @@ export interface GuardTotals {
   withoutKey: number;
   /** Functions of users and adapters that threw. */
   callbacksFailed: number;
+  /** Attempts that run. */
   inFlight: number;
+  /** Calls in the bulkhead's queue. */
   waiting: number;
+  /** Retries in the budget's window, those still in their back-off included; 0 without a budget. */
+  retriesInWindow: number;
 }
 
 export function newTotals(): GuardTotals {
@@ -54,5 +58,6 @@ export function newTotals(): GuardTotals {
     callbacksFailed: 0,
     inFlight: 0,
     waiting: 0,
+    retriesInWindow: 0,
   };
 }

@@ -1,8 +1,10 @@
 import { AttemptRun } from './attempt-run.js';
 import type { CallResult, Judgement } from './call.js';
+import { failedCall } from './call-results.js';
 import type { CallTask } from './call-task.js';
 import { type AttemptEnd, classify } from './classify.js';
 import type { GuardShared } from './guard-shared.js';
+import { judgeAnswer, judgeThrown } from './judging.js';
 import type { RejectionReason } from './outcome.js';
 import { Permit } from './permit.js';
 
@@ -14,6 +16,7 @@ import { Permit } from './permit.js';
 export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: number): void {
   const { settings } = shared.policy;
   const { deadlineMs, signal } = task.request;
+  const once = { attempts: 1, policy: shared.policy.label };
   const gate = shared.gateFor(task.request, nowMs);
   const answer = gate?.admit(nowMs);
   const permit = answer instanceof Permit ? answer : undefined;
@@ -46,16 +49,16 @@ export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: num
     else gate?.observe({ kind, durationMs }, endMs);
   };
   const answered = (value: T): void => {
-    const judgement = judged(shared, 'judge', () => task.adapter.judge(value));
+    const judgement = judgeAnswer(shared, task.adapter, value);
     ended({ how: 'answered', judgement });
     task.settle(shadowAnswer(shared, { judgement, value }));
   };
   const threw = (error: unknown): void => {
-    ended({ how: 'threw', judgement: judged(shared, 'judgeError', () => task.adapter.judgeError(error)) });
+    ended({ how: 'threw', judgement: judgeThrown(shared, task.adapter, error) });
     const cancelled = signal?.aborted === true;
     if (cancelled) shared.totals.cancelled += 1;
     else shared.totals.failed += 1;
-    task.settle({ ...failure<T>(shared), error, cancelled });
+    task.settle({ ...failedCall<T>({ value: undefined, error }, once), cancelled });
   };
   try {
     task.run(attempt).then(answered, threw);
@@ -79,30 +82,11 @@ function shadowAnswer<T>(
   );
   if (meaning === 'unavailable') {
     shared.totals.failed += 1;
-    return { ...failure<T>(shared), value: answer.value };
+    return failedCall(
+      { value: answer.value, error: undefined },
+      { attempts: 1, policy: shared.policy.label },
+    );
   }
   shared.totals.fresh += 1;
   return { kind: 'fresh', value: answer.value, attempts: 1, policy: shared.policy.label };
-}
-
-function failure<T>(shared: GuardShared): CallResult<T> & { kind: 'failed' } {
-  return {
-    kind: 'failed',
-    value: undefined,
-    error: undefined,
-    timedOut: false,
-    cancelled: false,
-    attempts: 1,
-    retriesExhausted: false,
-    policy: shared.policy.label,
-  };
-}
-
-function judged(shared: GuardShared, callback: string, judge: () => Judgement): Judgement {
-  try {
-    return judge();
-  } catch (error) {
-    shared.callbackFailed(callback, error);
-    return { ignore: true };
-  }
 }
