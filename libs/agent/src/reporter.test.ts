@@ -104,13 +104,16 @@ describe('when an agent reports', () => {
   it('puts at most 1,000 keys in a report and sends the parts together', () => {
     const { reporter, sent, known, advanceTo } = bench();
     for (let index = 0; index < 2_498; index += 1) known.add(`ns/p/k${index}`);
+    advanceTo(9_000);
     reporter.connected();
-    advanceTo(1_000);
-    expect(sent.map((report) => [report.atMs, report.keys.length, report.sequence])).toEqual([
-      [1_000, 1_000, 1],
-      [1_000, 1_000, 2],
-      [1_000, 500, 3],
-    ]);
+    advanceTo(9_000);
+    expect(sent.map((report) => [report.atMs, report.keys.length, report.sequence, report.coversMs])).toEqual(
+      [
+        [9_000, 1_000, 1, 8_000],
+        [9_000, 1_000, 2, 8_000],
+        [9_000, 500, 3, 8_000],
+      ],
+    );
   });
 
   it('answers a poll at once with the keys asked, changed or not, and leaves out those it does not have', () => {

@@ -28,6 +28,7 @@ const UNSURE_MS = 5_000;
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #changed = new Set<string>();
+  readonly #beganMs: number;
   #sequence = 0;
   /** When the first count that was not reported yet was made; undefined = everything was. */
   #uncoveredFromMs: number | undefined;
@@ -38,6 +39,7 @@ export class Reporter {
 
   constructor(options: ReporterOptions) {
     this.#options = options;
+    this.#beganMs = options.host.nowMs();
   }
 
   /** Something was counted: within about a second, at once after a silence. */
@@ -67,6 +69,9 @@ export class Reporter {
     this.#connected = true;
     this.#changed.clear();
     for (const id of this.#options.ids()) this.#mark(id);
+    // Whoever decides now may know nothing of this agent. One report says by its sequence that it is a baseline; of
+    // several parts only the first does, so that the others must say by their span that their counts may be old.
+    if (this.#changed.size > KEYS_PER_REPORT) this.#uncoveredFromMs = this.#beganMs;
     if (this.#changed.size > 0) this.#schedule(this.#options.host.nowMs());
   }
 
