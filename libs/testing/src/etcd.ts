@@ -1,7 +1,6 @@
-import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
-import { startProcess, type RunningProcess } from './process.js';
-import { serverBinary } from './server-binaries.js';
+import { runEtcd } from './etcd-process.js';
+import type { RunningProcess } from './process.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
 export interface EtcdOptions {
@@ -35,15 +34,17 @@ export interface Etcd extends AsyncDisposable {
 export async function startEtcd(options: EtcdOptions = {}): Promise<Etcd> {
   const scratch = options.dataDir === undefined ? temporaryDirectory('etcd') : undefined;
   const dataDir = options.dataDir ?? scratch?.path ?? '';
-  const binary = await serverBinary('etcd');
   const place = { port: options.port ?? 0, peerPort: 0 };
   let server: RunningProcess;
   const launch = async () => {
-    server = await serve({
-      binary,
+    const { port, peerPort } = place;
+    const initialCluster = `test=http://127.0.0.1:${peerPort}`;
+    server = await runEtcd({
+      name: 'test',
       dataDir,
-      port: place.port,
-      peerPort: place.peerPort,
+      port,
+      peerPort,
+      initialCluster,
       args: options.args ?? [],
     });
   };
@@ -87,50 +88,4 @@ async function onFreePorts(
       if (!taken || asked !== 0 || attempt === 3) throw error;
     }
   }
-}
-
-interface Launch {
-  readonly binary: string;
-  readonly dataDir: string;
-  readonly port: number;
-  readonly peerPort: number;
-  readonly args: readonly string[];
-}
-
-async function serve({ binary, dataDir, port, peerPort, args }: Launch): Promise<RunningProcess> {
-  const client = `http://127.0.0.1:${port}`;
-  const peer = `http://127.0.0.1:${peerPort}`;
-  const server = await startProcess({
-    command: binary,
-    args: [
-      ...['--name', 'test', '--data-dir', dataDir, '--logger', 'zap', '--log-level', 'warn'],
-      ...['--listen-client-urls', client, '--advertise-client-urls', client],
-      ...[
-        '--listen-peer-urls',
-        peer,
-        '--initial-advertise-peer-urls',
-        peer,
-        '--initial-cluster',
-        `test=${peer}`,
-      ],
-      ...args,
-    ],
-    // etcd 3.4 asks for this on arm64, and ignores it elsewhere.
-    env: { ETCD_UNSUPPORTED_ARCH: process.arch === 'arm64' ? 'arm64' : undefined },
-  });
-  try {
-    await eventually(() => healthy(client, server), { withinMs: 20_000, everyMs: 25, what: 'etcd to serve' });
-  } catch (error) {
-    await server.kill();
-    throw new Error(`etcd did not start; it wrote:\n${server.output()}`, { cause: error });
-  }
-  if (!server.running()) throw new Error(`etcd did not start; it wrote:\n${server.output()}`);
-  return server;
-}
-
-/** An etcd that has ended is "done waiting", too: the caller tells the difference. */
-async function healthy(client: string, server: RunningProcess): Promise<boolean> {
-  if (!server.running()) return true;
-  const answer = await fetch(`${client}/health`, { signal: AbortSignal.timeout(1000) });
-  return (await answer.text()).includes('"true"');
 }

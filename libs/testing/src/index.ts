@@ -5,6 +5,7 @@ export { startProcess, type Exit, type ProcessOptions, type RunningProcess } fro
 export { startTcpProxy, type TcpProxy, type TcpProxyOptions } from './tcp-proxy.js';
 export { serverBinary } from './server-binaries.js';
 export { startEtcd, type Etcd, type EtcdOptions } from './etcd.js';
+export { startEtcdCluster, type EtcdCluster, type EtcdMember } from './etcd-cluster.js';
 export { FakeHost, type FakeHostOptions } from './fake-host.js';
 export { seededRandom } from './seeded-random.js';
 export {

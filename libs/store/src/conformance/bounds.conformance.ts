@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { codeOf, put, remove, write, type GetFixture } from './fixture.js';
+import { codeOf, put, remove, write, type GetFixture } from './fixture.conformance.js';
 
 const mebibyte = 1024 * 1024;
 

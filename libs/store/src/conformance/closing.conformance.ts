@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { codeOf, put, record, write, type GetFixture } from './fixture.js';
+import { codeOf, put, record, write, type GetFixture } from './fixture.conformance.js';
 
 export function describeClosing(fixture: GetFixture): void {
   describe('closing', () => {

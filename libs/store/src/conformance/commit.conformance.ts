@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { put, remove, write, type GetFixture } from './fixture.js';
+import { put, remove, write, type GetFixture } from './fixture.conformance.js';
 
 export function describeCommits(fixture: GetFixture): void {
   describe('committing', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Change, ChangeBatch, Entry, Store, Write } from '../store.js';
-import { put, record, remove, write, type Recording, type StoreFixture } from './fixture.js';
+import { put, record, remove, write, type Recording, type StoreFixture } from './fixture.conformance.js';
 
 interface PlannedWrite {
   readonly team: number;

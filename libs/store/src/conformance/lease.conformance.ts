@@ -1,7 +1,7 @@
 import { eventually } from '@bulwark/testing';
 import { describe, expect, test } from 'vitest';
 import type { Lease, Write } from '../store.js';
-import { brief, codeOf, put, record, remove, write, type GetFixture } from './fixture.js';
+import { brief, codeOf, put, record, remove, write, type GetFixture } from './fixture.conformance.js';
 
 const under = (lease: Lease, key: string): Write => ({ kind: 'put', key, value: 'v', lease });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { put, remove, write, type GetFixture } from './fixture.js';
+import { put, remove, write, type GetFixture } from './fixture.conformance.js';
 
 export function describeReads(fixture: GetFixture): void {
   describe('reading', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ChangeBatch } from '../store.js';
-import { brief, put, record, remove, write, type GetFixture } from './fixture.js';
+import { brief, put, record, remove, write, type GetFixture } from './fixture.conformance.js';
 import { runHistory, historyPlan } from './history-model.js';
 
 export function describeWatches(fixture: GetFixture): void {

@@ -10,7 +10,7 @@ import {
 } from '@bulwark/testing';
 import { Etcd3 } from 'etcd3';
 import { afterEach, describe, expect, test } from 'vitest';
-import { brief, codeOf, put, record, remove, write } from '../conformance/fixture.js';
+import { brief, codeOf, put, record, remove, write } from '../conformance/fixture.conformance.js';
 import { StoreError } from '../store-error.js';
 import type { Store, Write } from '../store.js';
 import { openEtcdStore, type EtcdStoreOptions } from './etcd-store.js';

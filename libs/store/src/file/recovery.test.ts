@@ -2,7 +2,7 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from '@bulwark/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { brief, codeOf, put, record, write } from '../conformance/fixture.js';
+import { brief, codeOf, put, record, write } from '../conformance/fixture.conformance.js';
 import type { Store } from '../store.js';
 import { openFileStore, type FileStoreOptions } from './file-store.js';
 
