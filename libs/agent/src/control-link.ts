@@ -56,6 +56,7 @@ export class ControlLink {
   #lastContactMs: number | undefined;
   #refusals: Readonly<Record<string, string>> = {};
   #hinted = false;
+  #connected = false;
 
   constructor(parts: ControlLinkOptions) {
     this.#parts = parts;
@@ -76,6 +77,7 @@ export class ControlLink {
         hello: () => this.#hello(),
         welcome: ({ slot, serviceAgents }) => {
           this.#contact();
+          this.#connected = true;
           policies.setSlot(slot);
           policies.setServiceAgents(serviceAgents);
           this.#reporter.connected();
@@ -94,6 +96,9 @@ export class ControlLink {
         },
         writable: () => this.#reporter.writable(),
         lost: () => {
+          // A standing connection is heard by its keep-alive, whether or not there are messages.
+          if (this.#connected) this.#contact();
+          this.#connected = false;
           this.#reporter.disconnected();
           this.#tell({ kind: 'unreachable' });
         },
@@ -106,9 +111,9 @@ export class ControlLink {
     return this.#snapshot;
   }
 
-  /** Monotonic time of the last message; undefined = none in this run. */
+  /** Monotonic time at which the control plane was last heard: now while connected; undefined = never in this run. */
   get lastContactMs(): number | undefined {
-    return this.#lastContactMs;
+    return this.#connected ? this.#parts.host.nowMs() : this.#lastContactMs;
   }
 
   /** Why a policy's newest generation is not in force, by "namespace/name". */
@@ -184,6 +189,10 @@ export class ControlLink {
     } else {
       policies.swap([...applied.snapshot.resources.values()].map((resource) => resource.compiled));
       policies.setServiceAgents(update.serviceAgents);
+      options.logger.info(
+        { ...applied.snapshot.version, policies: applied.snapshot.resources.size },
+        'policies are in force',
+      );
       this.#noteRefusals(applied.statuses);
       this.#hint();
       await keeper?.save(applied.snapshot);

@@ -10,7 +10,7 @@ export interface Refusal {
 
 const HINTS: Partial<Record<Status, string>> = {
   [Status.ALREADY_EXISTS]:
-    'Another running agent has the same namespace, service and instance: give this one another instance id, or stop the other',
+    'An agent of this namespace, service and instance is already connected: give this one another instance id, or stop the other',
   [Status.INVALID_ARGUMENT]: 'Correct the namespace, service, instance or labels of this agent',
   [Status.UNAUTHENTICATED]: 'Give this agent valid credentials',
   [Status.PERMISSION_DENIED]: 'The credentials are not for this namespace and service',
