@@ -128,6 +128,15 @@ describe('forced × fleet × local', () => {
 });
 
 describe('the local breaker under a verdict', () => {
+  test('decides again at once when the fleet gives the key up, and any verdict is new then', () => {
+    const { gate } = gateOf();
+    gate.applyVerdict(verdict({ forced: 'open', forcedMs: 60_000 }), 0);
+    gate.dropVerdict();
+    expect(reason(gate, 1)).toBe('admitted');
+    expect(gate.counters(1).inForce).toBeUndefined();
+    expect(gate.applyVerdict(verdict({ epoch: 0 }), 2)).toBe(true);
+  });
+
   test('is frozen while the fleet’s is not closed, and fresh when the fleet closes', () => {
     const { gate } = gateOf();
     const early = permit(gate, 0);

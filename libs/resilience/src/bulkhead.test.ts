@@ -70,6 +70,23 @@ describe('bulkhead', () => {
     expect(bulkhead.inFlight).toBe(0);
   });
 
+  test('a newcomer in the very step in which the head gives its slot up again goes behind the queue', () => {
+    const bulkhead = new Bulkhead({ maxConcurrent: 1, maxQueued: 10 });
+    const order: number[] = [];
+    bulkhead.acquire(new Call(0));
+    bulkhead.acquire(
+      new Call(1, () => {
+        order.push(1);
+        bulkhead.release();
+        expect(bulkhead.acquire(new Call(3, () => order.push(3)))).toBe('queued');
+      }),
+    );
+    bulkhead.acquire(new Call(2, () => order.push(2)));
+    bulkhead.release();
+    bulkhead.release();
+    expect(order).toEqual([1, 2, 3]);
+  });
+
   test('more room is used at once; less room lets those inside finish; places in the queue stay', () => {
     const bulkhead = new Bulkhead({ maxConcurrent: 1, maxQueued: 5 });
     const calls = [0, 1, 2, 3, 4].map((name) => new Call(name));

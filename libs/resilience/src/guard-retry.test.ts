@@ -155,7 +155,7 @@ describe('S4', () => {
 
   test('S4.12, C029: a breaker that opens between attempts stops the loop at once, without a spin', async () => {
     const { dependency, call, events } = world({
-      retry: retry({ maxAttempts: 10, budget: { ratio: 1, minPerSecond: 0, windowMs: 60_000 } }),
+      retry: retry({ maxAttempts: 10, budget: { ratio: 1, minPerSecond: 10, windowMs: 60_000 } }),
       breaker: breaker({
         trip: { consecutiveFailures: 2 },
         cooldown: { initialMs: 600_000, maxMs: 600_000, factor: 1 },
@@ -283,6 +283,15 @@ describe('deadlines', () => {
     });
   });
 
+  test('the same without an attempt timeout: a deadline earlier than the policy’s total blames nobody', async () => {
+    const { dependency, call, guard, host } = world({ breaker: breaker(), retry: retry({ maxAttempts: 1 }) });
+    dependency.otherwise = HANG;
+    for (let number = 0; number < 5; number += 1) await call({ deadlineMs: 4999 });
+    expect(guard.gate('target')?.counters(host.nowMs())).toMatchObject({ failures: 0, ignored: 5 });
+    await call({ deadlineMs: 5000 });
+    expect(guard.gate('target')?.counters(host.nowMs())).toMatchObject({ failures: 1 });
+  });
+
   test('S2.10: without an attempt timeout a call that never ends counts when the policy’s total has passed', async () => {
     const { dependency, call, guard, host } = world({ breaker: breaker(), retry: retry({ maxAttempts: 1 }) });
     dependency.otherwise = HANG;
@@ -359,6 +368,16 @@ describe('what is retried', () => {
     }
     expect(guard.read().retriesInWindow).toBe(0);
     expect(dependency.calls).toBe(100);
+  });
+
+  test('a new generation keeps what the budget has counted', async () => {
+    const budget = { ratio: 0, minPerSecond: 1 / 600, windowMs: 600_000 };
+    const { guard, dependency, call } = world({ retry: retry({ budget }) });
+    dependency.script = [answer(503), answer(200), answer(503)];
+    expect((await call())[0]).toMatchObject({ kind: 'fresh', attempts: 2 });
+    guard.update(settings({ generation: 8, retry: retry({ budget: { ...budget, ratio: 0.001 } }) }));
+    expect((await call())[0]).toMatchObject({ kind: 'failed', attempts: 1, retriesExhausted: true });
+    expect(guard.read()).toMatchObject({ retriesInWindow: 1, retriesRefused: 1 });
   });
 
   test('the cancelled wait of a retry gives its place in the budget back', async () => {

@@ -220,6 +220,18 @@ describe('recovery', () => {
     expect(probe.log.at(-1)).toMatchObject({ to: 'open', cooldownMs: 1000 });
   });
 
+  test('a step whose last call failed goes on until one succeeds', () => {
+    const probe = recovering();
+    for (let call = 0; call < 10; call += 1) {
+      probe.refused(1500);
+      probe.call(call < 9, 1500);
+    }
+    expect(probe.breaker.stateAt(2000)).toBe('recovering');
+    probe.refused(2000);
+    probe.call(true, 2000);
+    expect(probe.breaker.stateAt(2000)).toBe('closed');
+  });
+
   test('a call of an earlier step says nothing about a later one', () => {
     const probe = new Probe({ ...ramp, recovery: { steps: [0.5, 0.75], stepForMs: 1000 } });
     for (let call = 0; call < 20; call += 1) probe.call(false, 0);

@@ -78,6 +78,7 @@ const STEP_CALLS = 10;
 
 export class LocalBreaker {
   private state: State;
+  /** Of the present or last open period; a trip begins with the initial one. */
   private cooldownMs: number;
   private currentEpoch = 1;
 
@@ -176,12 +177,12 @@ export class LocalBreaker {
 
   /** The fleet closed the breaker: closed and fresh here too, whatever it was. */
   reset(nowMs: number): void {
-    this.cooldownMs = this.settings.cooldown.initialMs;
     this.become({ name: 'closed', counter: new TripCounter(this.settings.trip) }, 'fleet-closed', nowMs);
   }
 
   /** The fleet fell silent while it held the breaker: refuse until `untilMs`, then probe. */
   reopenUntil(untilMs: number, nowMs: number): void {
+    this.cooldownMs = this.settings.cooldown.initialMs;
     this.become({ name: 'open', untilMs }, 'fleet-silent', nowMs);
   }
 
@@ -189,12 +190,9 @@ export class LocalBreaker {
   update(settings: BreakerSettings): void {
     const sameRule = settings.ruleHash === this.settings.ruleHash;
     this.settings = settings;
-    if (this.state.name !== 'closed') {
-      this.cooldownMs = Math.min(this.cooldownMs, settings.cooldown.maxMs);
-      return;
+    if (!sameRule && this.state.name === 'closed') {
+      this.state = { name: 'closed', counter: new TripCounter(settings.trip) };
     }
-    this.cooldownMs = settings.cooldown.initialMs;
-    if (!sameRule) this.state = { name: 'closed', counter: new TripCounter(settings.trip) };
   }
 
   private letTimePass(nowMs: number): void {
@@ -214,7 +212,6 @@ export class LocalBreaker {
   }
 
   private close(reason: LocalReason, nowMs: number): void {
-    this.cooldownMs = this.settings.cooldown.initialMs;
     this.go({ name: 'closed', counter: new TripCounter(this.settings.trip) }, reason, nowMs);
   }
 
