@@ -34,7 +34,7 @@ function serve(call: Call, distribution: Distribution): void {
     alive = false;
     handler.ended();
   };
-  call.on('data', (request) => alive && handler.message(request));
+  call.on('data', (request: ConnectRequest) => alive && handler.message(request));
   call.on('drain', () => alive && handler.drained());
   call.on('cancelled', over);
   call.on('close', over);

@@ -28,10 +28,14 @@ export function checkHello(hello: Hello): Refused | undefined {
 
 function nameProblems(hello: Hello): string[] {
   const problems: string[] = [];
-  const check = (what: keyof Hello & string, pattern: RegExp, form: string): void => {
+  const check = (
+    what: 'namespace' | 'service' | 'instance' | 'incarnation',
+    pattern: RegExp,
+    form: string,
+  ): void => {
     const value = hello[what];
-    if (typeof value !== 'string' || value.length > 253 || !pattern.test(value)) {
-      problems.push(`${what} ${JSON.stringify(String(value).slice(0, 80))} must be ${form}`);
+    if (value.length > 253 || !pattern.test(value)) {
+      problems.push(`${what} ${JSON.stringify(value.slice(0, 80))} must be ${form}`);
     }
   };
   check('namespace', LABEL, 'lower-case letters, digits and "-", at most 63');

@@ -108,7 +108,7 @@ export class DeciderHost {
   }
 
   views(namespace?: string): KeyView[] {
-    return this.isStopped ? [] : this.decider.views(namespace);
+    return this.isStopped ? [] : this.decider.views(namespace, now());
   }
 
   /** Everything said so far is stored. */

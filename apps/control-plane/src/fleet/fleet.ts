@@ -173,14 +173,14 @@ export class Fleet {
   }
 
   private async begin(held: Held): Promise<void> {
-    const { store, era, catalog, relay, logger, createDecider } = this.options;
+    const { store, era, catalog, relay, logger } = this.options;
     const listing = await store.list(VERDICT_PREFIX);
     if (held.lost.aborted || this.stopped || this.held !== held) return;
     this.host?.stop();
     this.leaveDecider();
     const found = listing.entries.map(({ value }) => JSON.parse(value) as StoredVerdict);
     const host = new DeciderHost({
-      createDecider,
+      createDecider: (options) => this.options.createDecider(options),
       era: era.current,
       claim: held,
       store,

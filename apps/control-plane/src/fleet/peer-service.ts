@@ -19,7 +19,8 @@ export interface PeerServiceParts {
 }
 
 /** What other replicas ask of this one. */
-export function addPeerService(server: Server, { fleet, own }: PeerServiceParts): void {
+export function addPeerService(server: Server, parts: PeerServiceParts): void {
+  const { fleet } = parts;
   server.addService(PeerServiceService, {
     forward: (call: ForwardCall) => fleet.accept(call),
     listVirtual: (
@@ -30,7 +31,9 @@ export function addPeerService(server: Server, { fleet, own }: PeerServiceParts)
       if (kind !== 'agents' && kind !== 'breakers' && kind !== 'tally') {
         return answer({ code: status.INVALID_ARGUMENT, details: `"${kind}" is no kind of this server` });
       }
-      answer(null, { objects: own(kind, namespace).map((object) => Buffer.from(JSON.stringify(object))) });
+      answer(null, {
+        objects: parts.own(kind, namespace).map((object) => Buffer.from(JSON.stringify(object))),
+      });
     },
     forceBreaker: (
       call: ServerUnaryCall<ForceBreakerRequest, ForceBreakerResponse>,

@@ -11,6 +11,7 @@ export function quietDecider(): FleetDecider {
     force: () => [],
     tick: () => [],
     wakeAtMs: () => Infinity,
+    live: () => [],
     views: () => [],
   };
 }

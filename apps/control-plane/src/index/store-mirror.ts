@@ -137,8 +137,8 @@ export class StoreMirror {
         { prefix, from: before, to: listing.revision },
         'history is gone; compared with a new list',
       );
-      for (const listener of this.listeners) listener.gap?.(listing.revision);
     }
+    for (const listener of this.listeners) listener.gap?.(listing.revision);
     this.at = listing.revision;
     this.isLoaded = true;
     if (wentBack) for (const listener of this.listeners) listener.wentBack?.(before, listing.revision);
