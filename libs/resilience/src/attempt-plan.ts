@@ -20,15 +20,18 @@ export interface AttemptLimits {
 export function planAttempt(limits: AttemptLimits, number: number, nowMs: number): AttemptRun {
   const { permit, endMs, cutByCaller } = limits;
   const { timeout, breaker } = limits.policy.settings;
-  const probe = permit?.probe === true;
+  const attempt = new AttemptRun(number, nowMs);
+  attempt.probe = permit?.probe === true;
   const leftMs = endMs - nowMs;
   let wantedMs = timeout.attemptMs ?? (cutByCaller ? Infinity : leftMs);
-  if (probe && breaker !== undefined) wantedMs = Math.min(wantedMs, breaker.probe.timeoutMs);
+  if (attempt.probe && breaker !== undefined) wantedMs = Math.min(wantedMs, breaker.probe.timeoutMs);
   let timeoutMs = Math.min(wantedMs, leftMs);
   let full = timeoutMs >= wantedMs;
   if (permit?.source === 'fleet-probe' && permit.deadlineMs - nowMs < timeoutMs) {
     timeoutMs = permit.deadlineMs - nowMs;
     full = full && timeoutMs >= wantedMs / 2;
   }
-  return new AttemptRun({ number, timeoutMs, probe, startedMs: nowMs, full });
+  attempt.timeoutMs = timeoutMs;
+  attempt.full = full;
+  return attempt;
 }

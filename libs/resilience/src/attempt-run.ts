@@ -17,20 +17,15 @@ export class AttemptRun implements Attempt {
   private controller: AbortController | undefined;
   private abortedWith: { readonly reason: unknown } | undefined;
 
-  readonly number: number;
-  readonly timeoutMs: number;
-  readonly probe: boolean;
-  readonly startedMs: number;
+  timeoutMs = 0;
+  probe = false;
   /** It has all of its policy timeout: running into it is the dependency's failure. */
-  readonly full: boolean;
+  full = true;
 
-  constructor(start: Pick<AttemptRun, 'number' | 'timeoutMs' | 'probe' | 'startedMs' | 'full'>) {
-    this.number = start.number;
-    this.timeoutMs = start.timeoutMs;
-    this.probe = start.probe;
-    this.startedMs = start.startedMs;
-    this.full = start.full;
-  }
+  constructor(
+    readonly number: number,
+    readonly startedMs: number,
+  ) {}
 
   get signal(): AbortSignal {
     if (this.controller === undefined) {

@@ -1,11 +1,11 @@
-import { planAttempt } from './attempt-plan.js';
+import { type AttemptLimits, planAttempt } from './attempt-plan.js';
 import { type AttemptRun, AttemptTimeoutError } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { Waiter } from './bulkhead.js';
 import type { CallFailure, CallResult, DegradedReason, Judgement } from './call.js';
 import { type Failed, failedCall } from './call-results.js';
 import type { CallTask } from './call-task.js';
-import { type Classified, classify } from './classify.js';
+import { type Classified, classify, classifyAnswer } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import { FallbackRun } from './fallback-run.js';
 import type { GuardShared } from './guard-shared.js';
@@ -23,19 +23,19 @@ type Phase = 'idle' | 'queued' | 'running' | 'backing-off' | 'falling-back' | 'd
  * Everything taken is held in one place and given back in one place: `permit` and `holdsSlot` by `giveBack` when the attempt
  * was not made, by `endAttempt` when it was; `reserved` (a retry counted by the budget) when that retry is not made.
  */
-export class CallExecution<T> extends WheelEntry implements Waiter {
+export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimits {
   nextWaiter: Waiter | undefined = undefined;
   previousWaiter: Waiter | undefined = undefined;
   queued = false;
 
   private phase: Phase = 'idle';
   private attempts = 0;
-  private readonly policy: CompiledPolicy;
+  readonly policy: CompiledPolicy;
   /** The end of the policy's total, or of the caller's deadline when that is earlier. */
-  private readonly endMs: number;
-  private readonly cutByCaller: boolean;
+  readonly endMs: number;
+  readonly cutByCaller: boolean;
   private gate: BreakerGate | undefined;
-  private permit: Permit | undefined;
+  permit: Permit | undefined;
   private holdsSlot = false;
   private reserved = false;
   private current: AttemptRun | undefined;
@@ -183,9 +183,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
     if (this.attempts === 1) budget?.firstAttempt(nowMs);
     else totals.retries += 1;
     this.reserved = false;
-    const { policy, permit, endMs, cutByCaller } = this;
-    const limits = { policy, permit, endMs, cutByCaller };
-    const attempt = planAttempt(limits, this.attempts, nowMs);
+    const attempt = planAttempt(this, this.attempts, nowMs);
     this.current = attempt;
     this.phase = 'running';
     timer.start(this, nowMs + attempt.timeoutMs);
@@ -206,7 +204,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter {
     // The judge itself may have aborted the call.
     if (attempt.over) return;
     attempt.over = true;
-    const classified = classify({ how: 'answered', judgement }, this.policy.settings.failures);
+    const classified = classifyAnswer(judgement, this.policy.settings.failures);
     const nowMs = this.shared.host.nowMs();
     this.endAttempt(attempt, classified, nowMs);
     const { cacheKey } = this.task.request;

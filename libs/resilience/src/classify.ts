@@ -51,10 +51,15 @@ export function classify(end: AttemptEnd, failures: FailureSettings): Classified
     case 'timed-out':
       return end.full && failures.timeouts ? FAILED : NEUTRAL;
     case 'answered':
-      return classifyJudgement(end.judgement, failures) ?? OK;
+      return classifyAnswer(end.judgement, failures);
     case 'threw':
       return classifyJudgement(end.judgement, failures) ?? REFUSED;
   }
+}
+
+/** An attempt that was answered: what nearly all do. */
+export function classifyAnswer(judgement: Judgement, failures: FailureSettings): Classified {
+  return classifyJudgement(judgement, failures) ?? OK;
 }
 
 /** Undefined when the judgement names nothing. */

@@ -107,9 +107,10 @@ export class FallbackRun<T> {
     this.permit = permit;
     const wantedMs = policy.settings.timeout.attemptMs ?? endMs - nowMs;
     const timeoutMs = Math.min(wantedMs, endMs - nowMs);
-    const full = timeoutMs >= wantedMs;
-    const probe = permit?.probe === true;
-    const attempt = new AttemptRun({ number: 1, timeoutMs, probe, startedMs: nowMs, full });
+    const attempt = new AttemptRun(1, nowMs);
+    attempt.timeoutMs = timeoutMs;
+    attempt.full = timeoutMs >= wantedMs;
+    attempt.probe = permit?.probe === true;
     this.attempt = attempt;
     shared.timer.start(timer, nowMs + timeoutMs);
     try {

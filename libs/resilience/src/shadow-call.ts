@@ -26,13 +26,8 @@ export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: num
   else if (full) wouldReject(shared, task, 'bulkhead-full');
   shared.bulkhead.enter();
   shared.totals.attempts += 1;
-  const attempt = new AttemptRun({
-    number: 1,
-    timeoutMs: deadlineMs === undefined ? Infinity : Math.max(0, deadlineMs),
-    probe: false,
-    startedMs: nowMs,
-    full: true,
-  });
+  const attempt = new AttemptRun(1, nowMs);
+  attempt.timeoutMs = deadlineMs === undefined ? Infinity : Math.max(0, deadlineMs);
   const onAbort = (): void => attempt.abort(signal?.reason);
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener('abort', onAbort, { once: true });

@@ -21,6 +21,7 @@ export class TimeWindow implements OutcomeWindow {
   private badTotal = 0;
   /** Ordinal of the newest bucket: time ÷ bucketMs. */
   private newest = 0;
+  private newestEndsMs = 0;
 
   constructor(lengthMs: number, buckets = 10) {
     this.bucketMs = lengthMs / buckets;
@@ -63,6 +64,7 @@ export class TimeWindow implements OutcomeWindow {
   }
 
   private moveTo(nowMs: number): void {
+    if (nowMs < this.newestEndsMs) return;
     const ordinal = Math.floor(nowMs / this.bucketMs);
     if (ordinal <= this.newest) return;
     const steps = Math.min(ordinal - this.newest, this.callsIn.length);
@@ -74,5 +76,6 @@ export class TimeWindow implements OutcomeWindow {
       this.badIn[index] = 0;
     }
     this.newest = ordinal;
+    this.newestEndsMs = (ordinal + 1) * this.bucketMs;
   }
 }
