@@ -41,12 +41,7 @@ interface FileFlags extends ClientFlags {
 
 function fileFlags(command: Command): Command {
   return command
-    .option(
-      '-f, --filename <path>',
-      'file, directory, or - for stdin; may be given several times',
-      collect,
-      [],
-    )
+    .option('-f, --filename <path>', 'file, directory, or - for stdin; may be given several times', collect)
     .option('-R, --recursive', 'directories in directories too');
 }
 

@@ -23,9 +23,12 @@ export async function effectiveOf(stored: ResiliencePolicy): Promise<Effective |
 
 export function callEntries({ compiled: { guard }, span, percent }: Effective): readonly Entry[] {
   const { timeout, retry, bulkhead } = guard;
-  const attempt = timeout.attemptMs === undefined ? 'what is left of the total' : span(timeout.attemptMs);
+  const attempt =
+    timeout.attemptMs === undefined
+      ? 'what is left of it for an attempt'
+      : `${span(timeout.attemptMs)} an attempt`;
   return [
-    ['Timeout', `${attempt} an attempt, ${span(timeout.totalMs)} in all`],
+    ['Timeout', `${span(timeout.totalMs)} in all, ${attempt}`],
     ['Retry', retry === undefined ? 'none: one attempt' : `${retry.maxAttempts} attempts in all`],
     [
       'Retry waits',
