@@ -1,11 +1,19 @@
 import type { CompiledPolicy } from '@bulwark/policy';
 import { agentId } from '@bulwark/protocol';
-import type { Attempt, CallAdapter, CallRequest, CallResult, EngineEvent, Host } from '@bulwark/resilience';
+import type {
+  Attempt,
+  CallAdapter,
+  CallRequest,
+  CallResult,
+  EngineEvent,
+  Guard,
+  Host,
+} from '@bulwark/resilience';
 import { trace } from '@opentelemetry/api';
 import { randomUUID } from 'node:crypto';
 import { DeadlineError, RejectedError } from './agent-error.js';
 import { agentState, type AgentState, type Readiness } from './agent-state.js';
-import { CallContext } from './call-context.js';
+import { CallContext, inherit } from './call-context.js';
 import type { CompleteOptions } from './connect-options.js';
 import { ControlLink, type LinkNews } from './control-link.js';
 import { guardedFetch, type CallPlan, type GuardedInit } from './guarded-fetch.js';
@@ -109,11 +117,11 @@ export class Bulwark {
     options: CallOptions<T>,
     attempt: (attempt: Attempt) => Promise<T>,
   ): Promise<T> {
-    const { operation = '', judge, fallback, onResult, ...described } = options;
-    const request = { operation, ...described };
-    const result = await this.execute(service, request, attempt, plainAdapter<T>(judge));
-    onResult?.(result);
-    return settle(service, result, fallback);
+    const request: CallRequest =
+      options.operation === undefined ? { ...options, operation: '' } : (options as CallRequest);
+    const result = await this.execute(service, request, attempt, plainAdapter<T>(options.judge));
+    options.onResult?.(result);
+    return settle(service, result, options.fallback);
   }
 
   /** For adapters: how a call ended, never a throw. Marks of the call being answered fill what the request leaves out. */
@@ -123,7 +131,7 @@ export class Bulwark {
     attempt: (attempt: Attempt) => Promise<T>,
     adapter: CallAdapter<T>,
   ): Promise<CallResult<T>> {
-    return this.plan(service, request.operation).execute(request, attempt, adapter);
+    return this.#run(this.#policies.match(service, request.operation)?.guard, { request, attempt, adapter });
   }
 
   /** For adapters that must know the policy before they can describe the call. */
@@ -133,14 +141,7 @@ export class Bulwark {
     return {
       settings: found?.policy.guard,
       lastGood: lastGood && { varyBy: lastGood.varyBy },
-      execute: async (request, attempt, adapter) => {
-        const inherited = { ...this.#context.inherited(), ...request };
-        const result = await (found === undefined
-          ? passThrough(this.#parts.host, inherited, attempt, adapter)
-          : found.guard.call(inherited, attempt, adapter));
-        if (result.kind === 'failed' && result.retriesExhausted) this.#context.noteExhausted();
-        return result;
-      },
+      execute: (request, attempt, adapter) => this.#run(found?.guard, { request, attempt, adapter }),
     };
   }
 
@@ -197,6 +198,22 @@ export class Bulwark {
     return this.#closed;
   }
 
+  #run<T>(guard: Guard | undefined, task: GuardedTask<T>): Promise<CallResult<T>> {
+    return this.#context.active ? this.#runInherited(guard, task) : this.#runPlain(guard, task);
+  }
+
+  #runPlain<T>(guard: Guard | undefined, { request, attempt, adapter }: GuardedTask<T>) {
+    if (guard === undefined) return passThrough(this.#parts.host, request, attempt, adapter);
+    return guard.call(request, attempt, adapter);
+  }
+
+  async #runInherited<T>(guard: Guard | undefined, task: GuardedTask<T>): Promise<CallResult<T>> {
+    const request = inherit(this.#context.inherited(), task.request);
+    const result = await this.#runPlain(guard, { ...task, request });
+    if (result.kind === 'failed' && result.retriesExhausted) this.#context.noteExhausted();
+    return result;
+  }
+
   #heard(event: EngineEvent): void {
     if (event.type === 'breaker-transition') {
       const { from, to, reason } = event.transition;
@@ -205,6 +222,12 @@ export class Bulwark {
     }
     this.#parts.onEvent?.(event);
   }
+}
+
+interface GuardedTask<T> {
+  readonly request: CallRequest;
+  readonly attempt: (attempt: Attempt) => Promise<T>;
+  readonly adapter: CallAdapter<T>;
 }
 
 /** The value of a call, or the error it ends with. */

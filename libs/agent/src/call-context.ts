@@ -1,3 +1,4 @@
+import type { CallRequest } from '@bulwark/resilience';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { HEADER, readIncomingMarks, type IncomingMarks, type ReadHeader } from './headers.js';
 
@@ -6,6 +7,22 @@ interface Incoming {
   /** Monotonic time at which the caller's patience ends; Infinity = it named none. */
   readonly endsAtMs: number;
   exhausted: boolean;
+}
+
+export interface Inherited {
+  readonly deadlineMs?: number;
+  readonly callerAttempt?: number;
+}
+
+/** A call has the smaller of both deadlines, and is a repetition when either of them is. */
+export function inherit(inherited: Inherited, request: CallRequest): CallRequest {
+  const deadlineMs = Math.min(inherited.deadlineMs ?? Infinity, request.deadlineMs ?? Infinity);
+  const callerAttempt = Math.max(inherited.callerAttempt ?? 1, request.callerAttempt ?? 1);
+  return {
+    ...request,
+    ...(deadlineMs !== Infinity && { deadlineMs }),
+    ...(callerAttempt > 1 && { callerAttempt }),
+  };
 }
 
 /**
@@ -26,8 +43,13 @@ export class CallContext {
     return this.#storage.run({ marks, endsAtMs, exhausted: false }, handler);
   }
 
+  /** A call is being answered now. */
+  get active(): boolean {
+    return this.#storage.getStore() !== undefined;
+  }
+
   /** What the calls made now inherit; an idempotency key is not passed on, it names another operation. */
-  inherited(): { deadlineMs?: number; callerAttempt?: number } {
+  inherited(): Inherited {
     const incoming = this.#storage.getStore();
     if (incoming === undefined) return {};
     const { callerAttempt } = incoming.marks;

@@ -81,7 +81,7 @@ export async function guardedFetch(
   const inherited = environment.inherited();
   const signal = init.signal ?? (input instanceof Request ? input.signal : undefined);
   const request: CallRequest = {
-    ...describe(inherited, guard),
+    ...describe(guard),
     operation,
     method,
     ...(!replayable(input, init) && { callerAttempt: Math.max(2, inherited.callerAttempt ?? 1) }),
@@ -109,16 +109,12 @@ export async function guardedFetch(
   return respond(environment, service, result);
 }
 
-function describe(
-  inherited: { deadlineMs?: number; callerAttempt?: number },
-  guard: FetchGuard,
-): Pick<CallRequest, 'deadlineMs' | 'callerAttempt' | 'idempotencyKey' | 'attributes'> {
-  const deadlineMs = Math.min(guard.deadlineMs ?? Infinity, inherited.deadlineMs ?? Infinity);
+function describe(guard: FetchGuard): Pick<CallRequest, 'deadlineMs' | 'idempotencyKey' | 'attributes'> {
+  const { deadlineMs, idempotencyKey, attributes } = guard;
   return {
-    ...(deadlineMs !== Infinity && { deadlineMs }),
-    ...(inherited.callerAttempt !== undefined && { callerAttempt: inherited.callerAttempt }),
-    ...(guard.idempotencyKey !== undefined && { idempotencyKey: guard.idempotencyKey }),
-    ...(guard.attributes !== undefined && { attributes: guard.attributes }),
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(attributes !== undefined && { attributes }),
   };
 }
 

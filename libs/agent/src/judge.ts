@@ -31,13 +31,17 @@ export function judgeError(error: unknown): Judgement {
   return { failure: true };
 }
 
+const SUCCESS: Judgement = {};
+const PLAIN: Pick<CallAdapter<unknown>, 'judge' | 'judgeError'> = { judge: () => SUCCESS, judgeError };
+
 /** The adapter of `bulwark.call`: a value is a success, an error is judged. `judge` overrides it where it answers. */
 export function plainAdapter<T>(
   judge?: (end: { value: T } | { error: unknown }) => Judgement | undefined,
 ): CallAdapter<T> {
+  if (judge === undefined) return PLAIN;
   return {
-    judge: (value) => judge?.({ value }) ?? {},
-    judgeError: (error) => judge?.({ error }) ?? judgeError(error),
+    judge: (value) => judge({ value }) ?? SUCCESS,
+    judgeError: (error) => judge({ error }) ?? judgeError(error),
   };
 }
 
