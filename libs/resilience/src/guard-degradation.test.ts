@@ -400,6 +400,14 @@ describe('simplified', () => {
   });
 });
 
+test('C125: a drill goes through the same chain as a fault: counted, told, and answered by the fallback', async () => {
+  const it = world({ fallbacks: [fixed] });
+  it.guard.drill(1000);
+  expect(await it.call()).toMatchObject({ mode: 'static', reason: 'drill' });
+  expect(it.guard.read()).toMatchObject({ rejected: { drill: 1 }, degraded: { static: 1 } });
+  expect(it.events.map(({ type }) => type)).toEqual(['rejected', 'degraded']);
+});
+
 test('C149: with the breaker open 1,000 calls at once all get the static answer', async () => {
   const it = world({ fallbacks: [fixed], bulkhead: { maxConcurrent: 1, maxQueued: 0, maxWaitMs: 0 } });
   it.dependency.script = [FAIL, FAIL, FAIL];

@@ -80,7 +80,7 @@ describe('S4', () => {
     expect(result).toMatchObject({ kind: 'failed', attempts: 1 });
   });
 
-  test('S4.4: 503 for ever, 3 attempts: stops at 3 calls and says that retries are used up', async () => {
+  test('S4.4, C053: 503 for ever, 3 attempts: stops at 3 calls and says that retries are used up', async () => {
     const { dependency, call } = world();
     dependency.otherwise = answer(503);
     expect((await call())[0]).toMatchObject({
@@ -292,7 +292,7 @@ describe('deadlines', () => {
     expect(guard.gate('target')?.counters(host.nowMs())).toMatchObject({ failures: 1 });
   });
 
-  test('S2.10: without an attempt timeout a call that never ends counts when the policy’s total has passed', async () => {
+  test('S2.10, C037: without an attempt timeout a call that never ends counts when the policy’s total has passed', async () => {
     const { dependency, call, guard, host } = world({ breaker: breaker(), retry: retry({ maxAttempts: 1 }) });
     dependency.otherwise = HANG;
     await call();

@@ -365,6 +365,17 @@ describe('known faults of others', () => {
     }
   });
 
+  test('C155: one failing call in 10 s never reaches a minimum of 20 in 10 s; a run of failures opens', () => {
+    const rate = new Probe({
+      trip: { failureRate: { ratio: 0.5, minimumCalls: 20, window: { ms: 10_000 } } },
+    });
+    const run = new Probe({ trip: { consecutiveFailures: 5 } });
+    for (let call = 0; call < 60; call += 1) rate.call(false, call * 10_000);
+    for (let call = 0; call < 5; call += 1) run.call(false, call * 10_000);
+    expect(rate.path).toEqual([]);
+    expect(run.path).toEqual(['closed>open']);
+  });
+
   test('C151: only the time given counts, and it may stand still', () => {
     const probe = trippedAt3();
     for (let call = 0; call < 1000; call += 1) expect(probe.refused(3000)).toBe('breaker-open');
