@@ -1,17 +1,7 @@
 // The servers and tools that tests need: from the PATH, else from Debian's packages, unpacked into .cache/servers.
 // `node scripts/servers.mjs NAME` prints the path of one. Plain Node 20, no dependencies.
 import { execFileSync } from 'node:child_process';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
-import { chmodSync, statSync, writeFileSync } from 'node:fs';
+import * as fs from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { argv, env, exit, getuid } from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -50,7 +40,7 @@ export function findOrFetch(name) {
   const found = onPath(server.names);
   if (found) return found;
   const cached = join(cache, name, server.libraries ? 'run' : (server.binary ?? ''));
-  if (!server.install && existsSync(cached)) return cached;
+  if (!server.install && fs.existsSync(cached)) return cached;
   try {
     if (!server.install) return unpack(name, server, cached);
     install(server.packages);
@@ -78,8 +68,8 @@ function onPath(names) {
 
 function runnable(path) {
   try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
+    fs.accessSync(path, fs.constants.X_OK);
+    return fs.statSync(path).isFile();
   } catch {
     return false;
   }
@@ -87,33 +77,34 @@ function runnable(path) {
 
 /** Unpacks beside the target and renames, so that two processes at once, or a kill, leave no half-unpacked folder. */
 function unpack(name, server, target) {
-  mkdirSync(cache, { recursive: true });
-  const scratch = mkdtempSync(join(cache, `${name}-`));
+  fs.mkdirSync(cache, { recursive: true });
+  const scratch = fs.mkdtempSync(join(cache, `${name}-`));
   try {
     afterUpdateIfNeeded(() => apt(['download', ...server.packages], scratch));
     const tree = join(scratch, 'tree');
-    for (const file of readdirSync(scratch).filter((each) => each.endsWith('.deb'))) {
+    for (const file of fs.readdirSync(scratch).filter((each) => each.endsWith('.deb'))) {
       execFileSync('dpkg', ['-x', join(scratch, file), tree], { stdio: 'pipe' });
     }
-    if (!existsSync(join(tree, server.binary))) throw new Error(`no ${server.binary} in ${server.packages}`);
+    if (!fs.existsSync(join(tree, server.binary)))
+      throw new Error(`no ${server.binary} in ${server.packages}`);
     if (server.libraries) writeRunner(tree, server.binary);
     try {
-      renameSync(tree, join(cache, name));
+      fs.renameSync(tree, join(cache, name));
     } catch (error) {
-      if (!existsSync(target)) throw error;
+      if (!fs.existsSync(target)) throw error;
     }
     return target;
   } finally {
-    rmSync(scratch, { recursive: true, force: true });
+    fs.rmSync(scratch, { recursive: true, force: true });
   }
 }
 
 function writeRunner(tree, binary) {
-  const triplet = readdirSync(join(tree, 'usr', 'lib')).find((each) => each.includes('linux-gnu')) ?? '';
+  const triplet = fs.readdirSync(join(tree, 'usr', 'lib')).find((each) => each.includes('linux-gnu')) ?? '';
   const run = join(tree, 'run');
   const script = `#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH="$here/usr/lib/${triplet}" exec "$here/${binary}" "$@"\n`;
-  writeFileSync(run, script);
-  chmodSync(run, 0o755);
+  fs.writeFileSync(run, script);
+  fs.chmodSync(run, 0o755);
 }
 
 function install(packages) {

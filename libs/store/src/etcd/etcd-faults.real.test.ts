@@ -240,6 +240,22 @@ describe('a watch on etcd', () => {
     await patient.until(revision, 1000);
     patient.stop();
   });
+
+  test('ends at once when aborted while etcd stands still', async () => {
+    const etcd = await etcdOf();
+    const store = await storeAt(etcd.endpoint, { timeoutMs: 5000 });
+    const revision = await store.revision();
+    const running = record(store, '/t/', revision);
+    await running.until(await write(store, put('/t/a')));
+    etcd.pause();
+    const beginning = record(store, '/t/', revision);
+    await elapsed(50);
+    const aborted = performance.now();
+    running.stop();
+    beginning.stop();
+    expect(await Promise.all([running.ended, beginning.ended])).toEqual(['silently', 'silently']);
+    expect(performance.now() - aborted).toBeLessThan(200);
+  });
 });
 
 describe('leases on etcd', () => {

@@ -39,9 +39,10 @@ export async function* watchEtcd(
   const ended = AbortSignal.any([signal, closed, restored]);
   let cursor = afterRevision;
   while (!ended.aborted) {
-    const member = members.current();
+    let member: Member | undefined;
     try {
-      await notBefore(members, cursor);
+      await orEnded(notBefore(members, cursor), ended);
+      member = members.current();
       for await (const batch of stream({ ...context, ended }, { prefix, member, cursor })) {
         cursor = batch.revision;
         yield batch;
@@ -52,7 +53,7 @@ export async function* watchEtcd(
       const failure = etcdError(error, 'read');
       if (failure.code !== 'unavailable' || isRefusal(error)) throw failure;
     }
-    members.turnFrom(member);
+    if (member !== undefined) members.turnFrom(member);
     await sleep(retryMs, undefined, { signal: ended, ref: false }).catch(() => undefined);
   }
   if (signal.aborted) return;
@@ -66,6 +67,16 @@ async function notBefore(members: EtcdMembers, cursor: number): Promise<void> {
   if (revision >= cursor) return;
   const message = `etcd is at revision ${revision}, before ${cursor}: it went back, or never was there. List again.`;
   throw new StoreError('compacted', message);
+}
+
+/** An ended watch does not wait for calls that may take seconds. */
+function orEnded<T>(work: Promise<T>, ended: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const end = () => reject(ended.reason as Error);
+    ended.addEventListener('abort', end, { once: true });
+    if (ended.aborted) end();
+    void work.then(resolve, reject).finally(() => ended.removeEventListener('abort', end));
+  });
 }
 
 interface From {
@@ -101,7 +112,6 @@ async function* stream(
         // there and says nothing. Asked for one more, it says that it compacted.
         start_revision: Math.max(1, cursor),
         prev_kv: true,
-        progress_notify: true,
         fragment: true,
       },
     });
@@ -110,7 +120,7 @@ async function* stream(
       if (response.canceled) throw canceled(response);
       if (response.created) {
         clearTimeout(late);
-        if (toRevision(response.header.revision) < cursor) await notBefore(members, cursor);
+        if (toRevision(response.header.revision) < cursor) await orEnded(notBefore(members, cursor), ended);
       }
       yield* events.take(response);
     }
