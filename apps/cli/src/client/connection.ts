@@ -20,11 +20,16 @@ export interface Exchange {
 
 /** The server could not be asked, or went away while it answered. Whether a write was made is not known. */
 export class ConnectionError extends CommandError {
+  /** A sentence part: "nothing listens there". */
+  readonly why: string;
+
   constructor(url: string, cause: NodeJS.ErrnoException) {
-    super(`error: the server ${url} could not be reached: ${reasonText(cause)}`, {
+    const why = reasonText(cause);
+    super(`error: the server ${url} could not be reached: ${why}`, {
       cause,
       hint: `Is the server running? Start one with: ./bulwark server. Another address: --server URL, or BULWARK_SERVER.`,
     });
+    this.why = why;
     this.name = 'ConnectionError';
   }
 }

@@ -27,6 +27,8 @@ export type RowLook = Pick<
 
 interface ShownColumn extends ColumnShape {
   readonly cell: (row: Table['rows'][number], event: string) => string;
+  /** Cells may become this wide later. */
+  readonly room?: number;
 }
 
 /** Rows of one kind as lines of text. */
@@ -43,6 +45,7 @@ export class RowWriter {
     this.columns = shownColumns(resource, definitions, look);
     this.writer = new ColumnWriter(this.columns, look.paint);
     this.headerDue = look.headers;
+    this.writer.fit([this.columns.map(({ room = 0 }) => ' '.repeat(room))]);
   }
 
   /** `event` is shown when the look asks for events. The header comes before the first row. */
@@ -68,7 +71,7 @@ function shownColumns(resource: Resource, definitions: readonly TableColumn[], l
     ];
   });
   return [
-    ...(look.watchEvents ? [extra('EVENT', (_, event) => event)] : []),
+    ...(look.watchEvents ? [{ ...extra('EVENT', (_, event) => event), room: 'MODIFIED'.length }] : []),
     ...(look.allNamespaces ? [extra('NAMESPACE', (row) => metadataOf(row.object).namespace ?? '')] : []),
     ...shown,
     ...look.labelColumns.map((label) =>

@@ -110,6 +110,7 @@ class WatchRun<Item> {
   /** Lists anew and shows only what has changed meanwhile, deletions included. */
   private async again(): Promise<string> {
     const { items, version } = await this.watched.list(this.subject.place, this.subject.query);
+    this.opened();
     const present = new Set(items.map((item) => this.key(item)));
     for (const [key, item] of this.known) if (!present.has(key)) await this.take('DELETED', item);
     for (const item of items) {
@@ -117,7 +118,6 @@ class WatchRun<Item> {
       if (former === undefined) await this.take('ADDED', item);
       else if (this.versionOf(former) !== this.versionOf(item)) await this.take('MODIFIED', item);
     }
-    this.opened();
     return version;
   }
 
@@ -165,7 +165,8 @@ class WatchRun<Item> {
     if (!gone && !passing) throw error;
     if (passing && !gone && !this.lost) {
       this.lost = true;
-      this.context.io.err(`${error.message}\nTrying again …\n`);
+      const why = error instanceof ConnectionError ? error.why : error.message;
+      this.context.io.err(`Lost the server ${this.context.api.connection.url}: ${why}. Trying again …\n`);
     }
     // The first time a version is too old, listing again mends it at once.
     if (gone && this.failures === 0) this.failures = 1;
