@@ -178,6 +178,7 @@ export class Fleet {
     if (held.lost.aborted || this.stopped || this.held !== held) return;
     this.host?.stop();
     this.leaveDecider();
+    this.endStreams();
     const found = listing.entries.map(({ value }) => JSON.parse(value) as StoredVerdict);
     const host = new DeciderHost({
       createDecider: (options) => this.options.createDecider(options),
@@ -220,7 +221,14 @@ export class Fleet {
     this.host.stop();
     this.host = undefined;
     this.options.relay.use(undefined);
-    this.options.logger.warn({}, why);
+    this.options.logger.info({}, why);
+    this.endStreams();
+  }
+
+  /** The other replicas come again, and say anew which agents they speak for. */
+  private endStreams(): void {
+    for (const stream of this.streams) stream.close('this replica does not decide any more, or anew');
+    this.streams.clear();
     this.sources.clear();
   }
 

@@ -1,17 +1,17 @@
-import { parseDuration } from '@bulwark/policy';
+import { parseDuration, type ResiliencePolicy } from '@bulwark/policy';
 import type { BreakerKey, Forced } from '@bulwark/fleet';
 import type { FastifyReply } from 'fastify';
 import { badRequest, invalid, notFound, type Cause } from '../errors/api-error.js';
 import type { ApiRequest } from '../http/resource-api.js';
 import { isMap, parseJson, type JsonMap } from '../objects/json-value.js';
 import type { ApiObject } from '../objects/api-object.js';
-import type { PolicyCatalog } from '../policies/policy-catalog.js';
 import { breakerName, parseBreakerName } from './breaker-name.js';
 import type { Fleet } from './fleet.js';
 
 export interface ForceApiOptions {
   readonly fleet: Fleet;
-  readonly catalog: PolicyCatalog;
+  /** The policy as the store has it. */
+  policy(namespace: string, name: string): Promise<ApiObject | undefined>;
   /** The breaker as it is now; undefined = no such one. */
   read(namespace: string, name: string): Promise<ApiObject | undefined>;
 }
@@ -42,12 +42,17 @@ export class ForceApi {
       const { policy, key } = breaker.spec as { policy: string; key: string };
       return { namespace, policy, key };
     }
-    const policy = parseBreakerName(name)?.policy;
-    const settings = this.options.catalog.of(namespace).get(policy ?? '')?.compiled?.guard.breaker;
-    const key = { namespace, policy: policy ?? '', key: 'target' };
-    if (settings === undefined || breakerName(key) !== name) throw notFound({ plural: 'breakers', name });
+    const { policy } = parseBreakerName(name) ?? { policy: '' };
+    const key = { namespace, policy, key: 'target' };
+    if (breakerName(key) !== name || !hasFleetBreaker(await this.options.policy(namespace, policy)))
+      throw notFound({ plural: 'breakers', name });
     return key;
   }
+}
+
+function hasFleetBreaker(policy: ApiObject | undefined): boolean {
+  const breaker = (policy as ResiliencePolicy | undefined)?.spec.circuitBreaker;
+  return breaker !== undefined && breaker.scope !== 'Instance';
 }
 
 function parseForce(body: JsonMap, name: string): Forced | undefined {

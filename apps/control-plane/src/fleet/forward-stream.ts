@@ -1,6 +1,6 @@
 import type { AgentIdentity } from '@bulwark/fleet';
 import type { ForwardRequest, ForwardResponse, Poll, Verdict, VerdictBroadcast } from '@bulwark/protocol';
-import type { ServerDuplexStream } from '@grpc/grpc-js';
+import { status, type ServerDuplexStream } from '@grpc/grpc-js';
 import { keyId } from './breaker-name.js';
 import type { FleetLink } from './fleet-link.js';
 import { checkReport, identityFromMessage } from './report-messages.js';
@@ -35,6 +35,10 @@ export class ForwardStream {
   poll(poll: Poll, agents: readonly string[]): void {
     const own = agents.filter((id) => this.agents.has(id));
     if (own.length > 0 && !this.blocked) this.write({ $case: 'poll', value: { poll, agents: own } });
+  }
+
+  close(details: string): void {
+    this.options.call.emit('error', { code: status.UNAVAILABLE, details });
   }
 
   private receive({ message }: ForwardRequest): void {

@@ -11,7 +11,6 @@ export function quietDecider(): FleetDecider {
     force: () => [],
     tick: () => [],
     wakeAtMs: () => Infinity,
-    live: () => [],
     views: () => [],
   };
 }

@@ -127,7 +127,11 @@ export function buildParts(input: PartsInput) {
   const health = new Health(input.store, () =>
     Object.entries(mirrors).map(([name, mirror]) => ({ name, loaded: mirror.loaded })),
   );
-  const force = new ForceApi({ fleet, catalog, read: (namespace, name) => breakers.read(namespace, name) });
+  const force = new ForceApi({
+    fleet,
+    policy: (namespace, name) => policies.served.read(namespace, name),
+    read: (namespace, name) => breakers.read(namespace, name),
+  });
   return {
     ...{
       config,
