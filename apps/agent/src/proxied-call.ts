@@ -1,7 +1,6 @@
 import {
-  ageSeconds,
   attemptHeaders,
-  degradedHeader,
+  degradedMarks,
   judgeError,
   judgeHttp,
   LAST_GOOD_MAX_BYTES,
@@ -188,11 +187,14 @@ export class ProxiedCall {
 
   #degraded(result: Extract<CallResult<Answer>, { kind: 'degraded' }>): void {
     const { response, target, traceId } = this.#options;
-    const marks = {
-      'Bulwark-Degraded': degradedHeader(target.service, result, traceId),
-      Age: String(ageSeconds(result.ageMs)),
-    };
-    if (result.value !== undefined) return writeAnswer(response, result.value, marks);
+    const { value } = result;
+    const rememberedAge = value && headerOf(value.headers, 'age');
+    const { age, ...degraded } = degradedMarks(target.service, result, { traceId, rememberedAge });
+    const marks = { 'Bulwark-Degraded': degraded['bulwark-degraded'], Age: age };
+    // A session of an earlier answer must not be set once more.
+    if (value !== undefined) {
+      return writeAnswer(response, { ...value, headers: endToEnd(value.headers, ['set-cookie']) }, marks);
+    }
     const { status = 200, body = '', contentType = 'text/plain' } = result.fixed ?? {};
     response.writeHead(status, {
       ...marks,

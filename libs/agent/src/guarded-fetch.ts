@@ -1,8 +1,7 @@
 import type { Attempt, CallAdapter, CallRequest, CallResult, GuardSettings } from '@bulwark/resilience';
 import {
-  ageSeconds,
   attemptHeaders,
-  degradedHeader,
+  degradedMarks,
   HEADER,
   rejectionProblem,
   retryAfterSeconds,
@@ -201,10 +200,8 @@ function respond(environment: FetchEnvironment, service: string, result: CallRes
     case 'fresh':
       return toResponse(result.value, {});
     case 'degraded': {
-      const marks = {
-        [HEADER.degraded]: degradedHeader(service, result, environment.traceId()),
-        age: String(ageSeconds(result.ageMs)),
-      };
+      const rememberedAge = result.value && headersOf(result.value).get('age');
+      const marks = degradedMarks(service, result, { traceId: environment.traceId(), rememberedAge });
       if (result.value !== undefined) return toResponse(result.value, marks);
       const { status = 200, body = '', contentType = 'text/plain' } = result.fixed ?? {};
       return new Response(mayHaveBody(status) ? body : null, {
@@ -226,6 +223,10 @@ function respond(environment: FetchEnvironment, service: string, result: CallRes
   }
 }
 
+function headersOf(answer: Answer): Headers {
+  return 'live' in answer ? answer.live.headers : answer.kept.headers;
+}
+
 function toResponse(answer: Answer, marks: Record<string, string>): Response {
   if ('live' in answer && Object.keys(marks).length === 0) return answer.live;
   const parts = 'live' in answer ? answer.live : answer.kept;
@@ -234,6 +235,8 @@ function toResponse(answer: Answer, marks: Record<string, string>): Response {
   // What fetch decoded already is no longer encoded.
   headers.delete('content-encoding');
   headers.delete('content-length');
+  // A session of an earlier answer must not be set once more.
+  if (HEADER.degraded in marks) headers.delete('set-cookie');
   const body = mayHaveBody(parts.status) ? parts.body : null;
   return new Response(body, { status: parts.status, statusText: parts.statusText, headers });
 }

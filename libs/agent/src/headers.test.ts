@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   attemptHeaders,
-  degradedHeader,
+  degradedMarks,
   parseRetryAfterMs,
   readAnswerMarks,
   readIncomingMarks,
@@ -73,10 +73,17 @@ describe('what this layer answers', () => {
       attempts: 0,
       policy: 'shop/shop-recommendations@7',
     } as const;
-    expect(degradedHeader('recommendations', degraded, 'abc')).toBe(
+    const marks = (upstream: string, traceId?: string, rememberedAge?: string) =>
+      degradedMarks(upstream, degraded, { traceId, rememberedAge });
+    expect(marks('recommendations', 'abc')['bulwark-degraded']).toBe(
       'last-good;upstream="recommendations";reason="breaker-open";age=12;policy="shop/shop-recommendations@7";trace="abc"',
     );
-    expect(degradedHeader('re"c\\o\n', degraded, undefined)).toContain('upstream="re\\"c\\\\o?"');
+    expect(marks('re"c\\o\n')['bulwark-degraded']).toContain('upstream="re\\"c\\\\o?"');
+    expect(marks('a').age).toBe('12');
+    expect(marks('a', undefined, '30')).toMatchObject({
+      age: '42',
+      'bulwark-degraded': expect.stringContaining('age=42') as string,
+    });
   });
 
   it('rounds Retry-After up to whole seconds, never to 0', () => {

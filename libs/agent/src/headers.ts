@@ -24,6 +24,7 @@ export interface IncomingMarks {
 
 const MAX_DEADLINE_MS = 24 * 3_600_000;
 const MAX_ATTEMPT = 1_000;
+const MAX_AGE_S = 2 ** 31;
 
 /** Junk in a header is as if it were not there; a deadline below 0 is 0. */
 export function readIncomingMarks(read: ReadHeader): IncomingMarks {
@@ -85,7 +86,7 @@ export function retryAfterSeconds(retryAfterMs: number | undefined): string {
 }
 
 /** One member of the RFC 8941 list in `Bulwark-Degraded`. */
-export function degradedHeader(
+function degradedHeader(
   upstream: string,
   degraded: Extract<CallResult<unknown>, { kind: 'degraded' }>,
   traceId: string | undefined,
@@ -100,8 +101,26 @@ export function degradedHeader(
   return `${degraded.mode};${parameters.join(';')}`;
 }
 
+/**
+ * Headers of a degraded answer. Its age is what it already had at the dependency's cache (`Age` of the remembered
+ * answer) and the time it was remembered.
+ */
+export function degradedMarks(
+  upstream: string,
+  degraded: Extract<CallResult<unknown>, { kind: 'degraded' }>,
+  context: { readonly traceId: string | undefined; readonly rememberedAge: string | null | undefined },
+): { [HEADER.degraded]: string; age: string } {
+  const rememberedAge =
+    degraded.mode === 'last-good' ? (wholeNumber(context.rememberedAge, MAX_AGE_S) ?? 0) : 0;
+  const ageMs = degraded.ageMs + rememberedAge * 1_000;
+  return {
+    [HEADER.degraded]: degradedHeader(upstream, { ...degraded, ageMs }, context.traceId),
+    age: String(ageSeconds(ageMs)),
+  };
+}
+
 /** RFC 9111 §5.1: whole seconds. */
-export function ageSeconds(ageMs: number): number {
+function ageSeconds(ageMs: number): number {
   return Math.max(0, Math.floor(ageMs / 1_000));
 }
 

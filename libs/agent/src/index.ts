@@ -5,9 +5,8 @@ export { connect } from './connect.js';
 export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';
 export type { CallPlan, FetchGuard, GuardedInit } from './guarded-fetch.js';
 export {
-  ageSeconds,
   attemptHeaders,
-  degradedHeader,
+  degradedMarks,
   HEADER,
   readIncomingMarks,
   rejectionProblem,
