@@ -1,0 +1,91 @@
+import { StoreError } from '@bulwark/store';
+import { createLogger } from '@bulwark/telemetry';
+import { eventually } from '@bulwark/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MemoryStore } from '../in-process/memory-store.js';
+import { StoreMirror, type MirrorChange } from './store-mirror.js';
+
+const logger = createLogger({ name: 'test', level: 'silent' });
+let store: MemoryStore;
+let mirror: StoreMirror;
+let changes: MirrorChange[];
+let gaps: number[];
+let backwards: string[];
+
+beforeEach(async () => {
+  store = new MemoryStore();
+  await put('/a/team/1', 'one');
+  await put('/a/team-b/1', 'other team');
+  mirror = new StoreMirror({ store, prefix: '/a/team/', logger });
+  changes = [];
+  gaps = [];
+  backwards = [];
+  mirror.listen({
+    changed: (batch) => changes.push(...batch),
+    gap: (revision) => gaps.push(revision),
+    wentBack: (from, to) => backwards.push(`${from} to ${to}`),
+  });
+  mirror.start();
+  await eventually(() => mirror.loaded);
+});
+
+afterEach(() => mirror.stop());
+
+const put = (key: string, value: string) =>
+  store.commit({ conditions: [], writes: [{ kind: 'put', key, value }] });
+const told = () => changes.map(({ key, entry }) => `${key}=${entry?.value ?? 'gone'}`);
+
+describe('the mirror of a prefix', () => {
+  it('lists and then follows, and never sees a neighbour whose name begins alike', async () => {
+    await put('/a/team/2', 'two');
+    await put('/a/team-b/2', 'not ours');
+    await store.commit({ conditions: [], writes: [{ kind: 'delete', key: '/a/team/1' }] });
+    await eventually(() => changes.length === 3);
+    expect(told()).toEqual(['/a/team/1=one', '/a/team/2=two', '/a/team/1=gone']);
+    expect([...mirror.entries.keys()]).toEqual(['/a/team/2']);
+    expect(changes[2]?.previous?.value).toBe('one');
+  });
+
+  it('lists again when the history is gone, and tells the difference, deletions included', async () => {
+    store.silently((entries) => {
+      entries.delete('/a/team/1');
+      entries.set('/a/team/9', { key: '/a/team/9', value: 'nine', createRevision: 40, modRevision: 40 });
+    }, 50);
+    store.breakWatches(new StoreError('compacted', 'history is gone'));
+    await eventually(() => changes.length === 3);
+    expect(told().slice(1)).toEqual(['/a/team/9=nine', '/a/team/1=gone']);
+    expect(mirror.revision).toBe(50);
+    expect(gaps).toEqual([3, 50]);
+    expect(backwards).toEqual([]);
+    await put('/a/team/10', 'goes on');
+    await eventually(() => mirror.entries.has('/a/team/10'));
+  });
+
+  it('notices that the store went back to an older state', async () => {
+    store.silently((entries) => entries.delete('/a/team/1'), 2);
+    store.breakWatches(new StoreError('compacted', 'restored'));
+    await eventually(() => backwards.length === 1);
+    expect(backwards).toEqual(['3 to 2']);
+    expect(mirror.entries.size).toBe(0);
+    expect(mirror.revision).toBe(2);
+  });
+
+  it('lets one wait for a revision, which may be one that changed nothing here', async () => {
+    const reached = mirror.reach(4, 2_000);
+    await put('/a/team/2', 'two');
+    expect(await reached).toBe(true);
+    await put('/elsewhere/1', 'x');
+    expect(await mirror.reach(5, 20)).toBe(false);
+    expect(await mirror.confirm(5, 400)).toBe(true);
+    expect(await mirror.confirm(1_000, 80)).toBe(false);
+  });
+
+  it('tries again when the store does not answer', async () => {
+    const late = new StoreMirror({ store, prefix: '/a/', logger });
+    store.failNext.set('list', new StoreError('unavailable', 'away'));
+    late.start();
+    await eventually(() => late.loaded);
+    expect(late.entries.size).toBe(2);
+    await late.stop();
+  });
+});
