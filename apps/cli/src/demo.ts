@@ -33,7 +33,7 @@ export async function demo(
       throw notRunning(error, url);
     });
     const body = await text(response, (error) => connection.failure(error));
-    const answer = JSON.parse(body) as Partial<ServiceHealth> & {
+    const answer = parse(body, url) as Partial<ServiceHealth> & {
       readonly services?: readonly ServiceHealth[];
       readonly error?: string;
     };
@@ -47,6 +47,14 @@ export async function demo(
     return EXIT.ok;
   } finally {
     connection.close();
+  }
+}
+
+function parse(body: string, url: string): unknown {
+  try {
+    return JSON.parse(body) as unknown;
+  } catch (error) {
+    throw new CommandError(`error: what answers at ${url} is not the demo`, { cause: error });
   }
 }
 

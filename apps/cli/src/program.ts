@@ -93,7 +93,7 @@ function addGet(program: Command, io: Io, done: Done): void {
     .option('-A, --all-namespaces', 'of all namespaces')
     .option('-l, --selector <labels>', 'only with these labels: app=storefront,tier!=test')
     .option('--field-selector <fields>', 'only with these fields: metadata.name=pay')
-    .option('-o, --output <format>', 'table, wide, json, yaml, name', 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml, name, jsonpath=TEMPLATE', 'table')
     .option('-w, --watch', 'then show every change')
     .option('--watch-only', 'show changes only')
     .option('--output-watch-events', 'show what happened to each object')
@@ -103,11 +103,11 @@ function addGet(program: Command, io: Io, done: Done): void {
     .option('--sort-by <path>', 'by a field: .status.calls.perSecond')
     .action(async (words: string[], flags: GetFlags) => {
       const { parseTargets } = await import('./targets.js');
-      const { parseFormat } = await import('./get/options.js');
+      const { parseOutput } = await import('./get/options.js');
       const targets = parseTargets(words);
       const options = {
         ...flags,
-        format: parseFormat(flags.output),
+        output: parseOutput(flags.output),
         allNamespaces: flags.allNamespaces ?? false,
         watch: flags.watch === true || flags.watchOnly === true,
         watchOnly: flags.watchOnly ?? false,

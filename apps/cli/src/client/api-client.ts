@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { API_PATH, type Plural } from '@bulwark/views';
+import { CommandError } from '../command-error.js';
 import type { Io } from '../io.js';
 import { Connection } from './connection.js';
 import { apiError, ApiError } from './status.js';
@@ -84,7 +85,9 @@ export class ApiClient {
   }
 
   async list(place: Place, query: Query = {}): Promise<ObjectList> {
-    return (await this.call(place, { method: 'GET', query })) as ObjectList;
+    const list = (await this.call(place, { method: 'GET', query })) as Partial<ObjectList> | undefined;
+    if (!Array.isArray(list?.items)) throw notBulwark(this.connection.url);
+    return { metadata: {}, ...list, items: list.items };
   }
 
   async get(place: Place): Promise<ApiObject> {
@@ -108,7 +111,7 @@ export class ApiClient {
       const response = await this.open(path, call, key === undefined ? {} : { idempotencyKey: key });
       const body = await text(response, (error) => this.connection.failure(error));
       const code = response.statusCode ?? 0;
-      if (code >= 200 && code < 300) return body === '' ? undefined : (JSON.parse(body) as unknown);
+      if (code >= 200 && code < 300) return this.parse(body);
       const waitSeconds = Number(response.headers['retry-after'] ?? Number.NaN);
       const busy = (code === 429 || code === 503) && waitSeconds >= 0 && tries < BUSY_RETRIES;
       if (!busy) throw apiError(code, body);
@@ -140,6 +143,15 @@ export class ApiClient {
     this.connection.close();
   }
 
+  private parse(body: string): unknown {
+    if (body === '') return undefined;
+    try {
+      return JSON.parse(body) as unknown;
+    } catch (error) {
+      throw notBulwark(this.connection.url, error);
+    }
+  }
+
   private warn(response: IncomingMessage): void {
     for (const header of response.headersDistinct['warning'] ?? []) {
       for (const warning of warningTexts(header)) {
@@ -149,6 +161,14 @@ export class ApiClient {
       }
     }
   }
+}
+
+/** Something listens there and answers, and it speaks of other things. */
+export function notBulwark(url: string, cause?: unknown): CommandError {
+  return new CommandError(`error: ${url} does not answer as a Bulwark server does`, {
+    hint: 'Is it the address of another program? Set the right one with --server URL, or BULWARK_SERVER.',
+    cause,
+  });
 }
 
 /** RFC 7234 §5.5: `299 - "text", 299 - "text"`. */

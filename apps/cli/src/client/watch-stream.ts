@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { CommandError, Interrupted } from '../command-error.js';
-import { pathOf, text, type ApiClient, type Place, type Query } from './api-client.js';
+import { notBulwark, pathOf, text, type ApiClient, type Place, type Query } from './api-client.js';
 import { apiError, ApiError, isStatus } from './status.js';
 
 export interface WatchEvent {
@@ -50,7 +50,7 @@ export async function* watchStream(api: ApiClient, request: WatchRequest): Async
       if (rest.length > LONGEST_LINE) throw new CommandError('error: an event of the server is over 16 MiB');
       const lines = rest.split('\n');
       rest = lines.pop() ?? '';
-      for (const line of lines) if (line !== '') yield parseEvent(line);
+      for (const line of lines) if (line !== '') yield parseEvent(line, api);
     }
   } catch (error) {
     throw signal.aborted ? new Interrupted() : api.connection.failure(error);
@@ -59,8 +59,13 @@ export async function* watchStream(api: ApiClient, request: WatchRequest): Async
   }
 }
 
-function parseEvent(line: string): WatchEvent {
-  const event = JSON.parse(line) as { readonly type: WatchEvent['type'] | 'ERROR'; readonly object: unknown };
+function parseEvent(line: string, api: ApiClient): WatchEvent {
+  let event: { readonly type: WatchEvent['type'] | 'ERROR'; readonly object: unknown };
+  try {
+    event = JSON.parse(line) as typeof event;
+  } catch (error) {
+    throw notBulwark(api.connection.url, error);
+  }
   if (event.type !== 'ERROR') return { type: event.type, object: event.object };
   if (isStatus(event.object)) throw new ApiError(event.object.code ?? 500, event.object);
   throw new CommandError('error: the server ended the watch with an error it did not explain');

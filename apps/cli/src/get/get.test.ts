@@ -127,6 +127,29 @@ describe('bulwark get', () => {
     expect((await get('br', '-o', 'name')).stdout).toBe('breaker.bulwark.dev/a.1\nbreaker.bulwark.dev/b.1\n');
   });
 
+  it('-o jsonpath gives single values, of one object or of a list', async () => {
+    const text = async (path: string, ...args: string[]) =>
+      (await get('br', ...args, '-n', 'shop', '-o', `jsonpath=${path}`)).stdout;
+    expect(await text('{.items[*].status.state}')).toBe('Closed Recovering');
+    expect(await text('{.status.agents}', 'reco.1a2b3c4d')).toBe(
+      '{"total":12,"open":0,"halfOpen":0,"closed":12,"synced":12}',
+    );
+    const lines = '{range .items[*]}{.metadata.name}={.status.share}{"\\n"}{end}';
+    expect(await text(lines)).toBe('reco.1a2b3c4d=\npay.00ff00ff=25%\n');
+    expect(await text("{$.metadata.labels['team']} is {.items[-1].x}", 'reco.1a2b3c4d')).toBe('reco is ');
+  });
+
+  it('what answers there and is no Bulwark server is told as such', async () => {
+    server.intercept = () => ({ code: 200, body: { hello: 'world' } });
+    for (const args of [['br'], ['br', '-o', 'json'], ['br', '-w']]) {
+      expect(await get(...args)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/^error: \S+ does not answer as a Bulwark server does\n/) as string,
+      });
+    }
+  });
+
   it('selectors go to the server', async () => {
     await get('br', '-l', 'app=a,tier!=b', '--field-selector', 'metadata.name=x');
     expect(server.seen[0]?.query).toMatchObject({
@@ -177,6 +200,10 @@ describe('bulwark get', () => {
     [['get', 'pods'], /no kind "pods"[\s\S]*Kinds: /],
     [['get', 'br', '-o', 'xml'], /-o xml is not known[\s\S]*json/],
     [['get', 'br', '--no-such'], /unknown option[\s\S]*bulwark get --help/],
+    [['get', 'br', '-o', 'jsonpath={.a'], /cannot be read[\s\S]*Example/],
+    [['get', 'br', '-o', 'jsonpath={.a[?(@.x)]}'], /cannot be read/],
+    [['get', 'br', '-o', 'jsonpath={range .a}x'], /without \{end\}/],
+    [['get', 'br', '-o', 'jsonpath=x{end}'], /without \{range\}/],
     [['get', 'br/x', '-A'], /-A/],
     [['get', 'br/'], /not kind\/name/],
     [['get', 'br', '-n', 'A/B'], /no name of a namespace/],

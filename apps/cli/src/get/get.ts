@@ -6,7 +6,8 @@ import type { Context } from '../context.js';
 import { documentText } from '../output/documents.js';
 import type { Target } from '../targets.js';
 import { EMPTY_TABLE, listObjects, listTable, tableOf } from './lists.js';
-import type { GetOptions } from './options.js';
+import { renderTemplate } from './jsonpath.js';
+import { isTable, type GetOptions, type Output } from './options.js';
 import { RowWriter } from './rows.js';
 import { sortRows } from './sort.js';
 
@@ -18,8 +19,7 @@ export async function get(
 ): Promise<number> {
   refuseContradictions(targets, options);
   const run = new GetRun(options, context);
-  const shown =
-    options.format === 'table' || options.format === 'wide' ? run.tables(targets) : run.objects(targets);
+  const shown = isTable(options.output) ? run.tables(targets) : run.objects(targets);
   return (await shown) ? EXIT.ok : EXIT.failed;
 }
 
@@ -78,7 +78,7 @@ class GetRun {
       found.push(...objects);
     }
     const sorted = sortRows(found, this.options.sortBy);
-    if (this.options.format === 'name') {
+    if (this.options.output.format === 'name') {
       io.out(
         sorted.map(({ resource, object }) => `${objectPath(resource, object.metadata.name)}\n`).join(''),
       );
@@ -88,12 +88,8 @@ class GetRun {
     const objects = sorted.map(({ resource, object }) => withKind(object, resource));
     if (this.missing && objects.length === 0) return false;
     const single = targets.length === 1 && targets[0]?.names.length === 1;
-    io.out(
-      await documentText(
-        single ? objects[0] : listOf(objects),
-        this.options.format === 'json' ? 'json' : 'yaml',
-      ),
-    );
+    const value = single ? objects[0] : listOf(objects);
+    io.out(await outputText(value, this.options.output));
     return !this.missing;
   }
 
@@ -142,6 +138,11 @@ class GetRun {
 export function withKind(object: ApiObject, resource: Resource): ApiObject {
   const { apiVersion = 'bulwark.dev/v1', kind = resource.kind, ...rest } = object;
   return { apiVersion, kind, ...rest };
+}
+
+async function outputText(value: unknown, output: Output): Promise<string> {
+  if (output.format === 'jsonpath') return renderTemplate(output.template, value);
+  return documentText(value, output.format === 'json' ? 'json' : 'yaml');
 }
 
 function listOf(items: readonly ApiObject[]): unknown {

@@ -1,5 +1,6 @@
 import type { Table } from '@bulwark/views';
 import {
+  notBulwark,
   TABLE,
   type ApiClient,
   type ApiObject,
@@ -7,7 +8,6 @@ import {
   type Place,
   type Query,
 } from '../client/api-client.js';
-import { CommandError } from '../command-error.js';
 
 const PAGE = '500';
 
@@ -38,9 +38,7 @@ export async function listTable(api: ApiClient, place: Place, query: Query): Pro
 export async function tableOf(api: ApiClient, place: Place, query: Query): Promise<Table> {
   const answer = (await api.call(place, { method: 'GET', accept: TABLE, query })) as Table | undefined;
   if (answer?.kind === 'Table') return answer;
-  throw new CommandError('error: the server answered without a table', {
-    hint: 'Is it another program, or an older server?',
-  });
+  throw notBulwark(api.connection.url);
 }
 
 export const EMPTY_TABLE: Table = {

@@ -1,13 +1,16 @@
 import { UsageError } from '../command-error.js';
+import { parseTemplate, type Template } from './jsonpath.js';
 
-export type Format = 'table' | 'wide' | 'json' | 'yaml' | 'name';
-const FORMATS: readonly Format[] = ['table', 'wide', 'json', 'yaml', 'name'];
+const PLAIN = ['table', 'wide', 'json', 'yaml', 'name'] as const;
+
+export type Output =
+  { readonly format: (typeof PLAIN)[number] } | { readonly format: 'jsonpath'; readonly template: Template };
 
 export interface GetOptions {
   readonly allNamespaces: boolean;
   readonly selector?: string;
   readonly fieldSelector?: string;
-  readonly format: Format;
+  readonly output: Output;
   readonly watch: boolean;
   readonly watchOnly: boolean;
   readonly watchEvents: boolean;
@@ -19,8 +22,14 @@ export interface GetOptions {
   readonly sortBy?: string;
 }
 
-export function parseFormat(text: string): Format {
-  const format = FORMATS.find((one) => one === text);
-  if (format === undefined) throw new UsageError(`-o ${text} is not known`, `Formats: ${FORMATS.join(', ')}`);
-  return format;
+export function parseOutput(text: string): Output {
+  const template = /^jsonpath=(.*)$/s.exec(text)?.[1];
+  if (template !== undefined) return { format: 'jsonpath', template: parseTemplate(template) };
+  const format = PLAIN.find((one) => one === text);
+  if (format !== undefined) return { format };
+  throw new UsageError(`-o ${text} is not known`, `Formats: ${PLAIN.join(', ')}, jsonpath=TEMPLATE`);
+}
+
+export function isTable({ format }: Output): boolean {
+  return format === 'table' || format === 'wide';
 }

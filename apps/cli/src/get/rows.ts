@@ -19,7 +19,7 @@ export function metadataOf(object: unknown): RowMetadata {
 
 export type RowLook = Pick<
   GetOptions,
-  'allNamespaces' | 'format' | 'headers' | 'showLabels' | 'labelColumns' | 'watchEvents'
+  'allNamespaces' | 'output' | 'headers' | 'showLabels' | 'labelColumns' | 'watchEvents'
 > & {
   /** "kind.group/" stands before each name, since several kinds are shown. */
   readonly prefixed: boolean;
@@ -62,7 +62,7 @@ export class RowWriter {
 function shownColumns(resource: Resource, definitions: readonly TableColumn[], look: RowLook): ShownColumn[] {
   const extra = (name: string, cell: ShownColumn['cell']): ShownColumn => ({ name, right: false, cell });
   const shown = definitions.flatMap((definition, index): ShownColumn[] => {
-    if (definition.priority > 0 && look.format !== 'wide') return [];
+    if (definition.priority > 0 && look.output.format !== 'wide') return [];
     const prefix = index === 0 && look.prefixed ? objectPath(resource, '') : '';
     const right =
       definition.format === 'number' || definition.type === 'integer' || definition.type === 'number';

@@ -8,7 +8,7 @@ import { CommandError, EXIT, Interrupted, UsageError } from '../command-error.js
 import type { Context } from '../context.js';
 import type { Target } from '../targets.js';
 import { noneFound, placeOf, refuseContradictions, selectorsOf } from './get.js';
-import type { GetOptions } from './options.js';
+import { isTable, type GetOptions } from './options.js';
 import { watchedObjects, watchedRows, type Watched } from './watched.js';
 
 const FIRST_WAIT_MS = 200;
@@ -35,9 +35,8 @@ export async function watch(
     place: placeOf(resource, options, context),
     query: name === undefined ? selectorsOf(options) : { fieldSelector: `metadata.name=${name}` },
   };
-  const table = options.format === 'table' || options.format === 'wide';
   try {
-    if (table)
+    if (isTable(options.output))
       await new WatchRun(subject, watchedRows(resource, options, context), { options, context }).run();
     else await new WatchRun(subject, watchedObjects(resource, options, context), { options, context }).run();
   } catch (error) {

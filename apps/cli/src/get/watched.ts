@@ -1,8 +1,10 @@
-import type { Resource, Table } from '@bulwark/views';
+import { objectPath, type Resource, type Table } from '@bulwark/views';
 import { TABLE, type ApiObject, type Place, type Query } from '../client/api-client.js';
 import type { WatchEvent } from '../client/watch-stream.js';
 import type { Context } from '../context.js';
+import { documentText } from '../output/documents.js';
 import { withKind } from './get.js';
+import { renderTemplate } from './jsonpath.js';
 import { listObjects, listTable } from './lists.js';
 import type { GetOptions } from './options.js';
 import { metadataOf, RowWriter, type RowMetadata } from './rows.js';
@@ -74,12 +76,11 @@ async function documentOf(
 ): Promise<string> {
   const { event, resource, options } = how;
   const whole = withKind(object, resource);
-  if (options.format === 'name') {
-    const { objectPath } = await import('@bulwark/views');
-    return `${options.watchEvents ? `${event} ` : ''}${objectPath(resource, object.metadata.name)}\n`;
-  }
-  const shown = options.watchEvents ? { type: event, object: whole } : whole;
-  if (options.format === 'json') return `${JSON.stringify(shown)}\n`;
-  const { documentText } = await import('../output/documents.js');
+  const { output, watchEvents } = options;
+  if (output.format === 'name')
+    return `${watchEvents ? `${event} ` : ''}${objectPath(resource, object.metadata.name)}\n`;
+  const shown = watchEvents ? { type: event, object: whole } : whole;
+  if (output.format === 'json') return `${JSON.stringify(shown)}\n`;
+  if (output.format === 'jsonpath') return renderTemplate(output.template, shown).replace(/\n?$/, '\n');
   return `---\n${await documentText(shown, 'yaml')}`;
 }
