@@ -60,6 +60,13 @@ export function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+/** Own breakers stand still under a verdict that is open, so there it is who has that verdict in force. */
+function openAgents(breaker: BreakerObject): number {
+  const { open, synced } = breaker.status.agents;
+  const state = effectiveState(breaker);
+  return state === 'Open' || state === 'ForcedOpen' ? Math.max(open, synced) : open;
+}
+
 function outOf(breaker: BreakerObject, count: number): string {
   const { total } = breaker.status.agents;
   return total === 0 ? NO_DATA : `${count}/${total}`;
@@ -94,10 +101,11 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   },
   {
     name: 'OPEN',
-    description: 'Agents whose own breaker is open, of those that report this key.',
+    description:
+      'Agents that stop the calls, by the verdict or by their own breaker, of those that report this key.',
     priority: 0,
     shape: 'number',
-    cell: (it) => outOf(it, it.status.agents.open),
+    cell: (it) => outOf(it, openAgents(it)),
   },
   {
     name: 'SHARE',
@@ -147,7 +155,14 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   { name: 'COMPUTED', description: "The fleet's own decision.", priority: 1, cell: (it) => it.status.state },
   { name: 'FORCED', description: 'State set by a person.', priority: 1, cell: forcedText },
   {
-    name: 'HALF',
+    name: 'OWN-OPEN',
+    description: 'Agents whose own breaker is open.',
+    priority: 1,
+    shape: 'number',
+    cell: (it) => outOf(it, it.status.agents.open),
+  },
+  {
+    name: 'OWN-HALF',
     description: 'Agents whose own breaker is half-open.',
     priority: 1,
     shape: 'number',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ResiliencePolicy } from '@bulwark/policy';
+import { DEFAULTS, type ResiliencePolicy } from '@bulwark/policy';
 import { admittedShare, effectiveState } from './breakers.js';
 import { percentText, rateText } from './numbers.js';
 import type { AgentObject, BreakerObject } from './objects.js';
@@ -91,6 +91,16 @@ describe('tables', () => {
     const agents = { total: 0, open: 0, halfOpen: 0, closed: 0, synced: 0 };
     const [row] = shown(tableFor('breakers', [breaker('a', { agents })], { now: NOW }));
     expect(row).toMatchObject({ OPEN: '-', 'CALLS/S': '-', ERROR: '-', 'REJECTED/S': '-' });
+  });
+
+  it('OPEN counts who stops the calls: those that have an open verdict in force, else own breakers', () => {
+    const agents = { total: 12, open: 2, halfOpen: 0, closed: 10, synced: 11 };
+    const open = (status: Partial<Status>) =>
+      shown(tableFor('breakers', [breaker('a', { agents, ...status })], { now: NOW }))[0]?.['OPEN'];
+    expect(open({ state: 'Open' })).toBe('11/12');
+    expect(open({ state: 'Recovering' })).toBe('2/12');
+    expect(open({ state: 'Closed' })).toBe('2/12');
+    expect(open({ forced: { state: 'Open', by: 'ann', reason: 'x' } })).toBe('11/12');
   });
 
   it('a breaker without calls has no failure ratio', () => {
@@ -201,6 +211,24 @@ describe('breakers', () => {
 });
 
 describe('words and numbers', () => {
+  it('what a table shows for absent fields is what the policy library takes for them', () => {
+    const spec = {
+      target: { service: 'a' },
+      retry: {},
+      circuitBreaker: { trip: { failureRate: { ratio: '5%' } } },
+    };
+    const [row] = shown(tableFor('resiliencepolicies', [{ ...policy, spec }], { now: NOW }));
+    const { timeout, retry, circuitBreaker, mode, contract } = DEFAULTS;
+    expect(row).toMatchObject({
+      TIMEOUT: timeout.total,
+      RETRY: `${retry.maxAttempts} (${retry.budget.ratio})`,
+      BREAKER: `5%/${circuitBreaker.window}`,
+      SCOPE: circuitBreaker.scope,
+      MODE: mode,
+      CONTRACT: contract,
+    });
+  });
+
   it('thresholds are written short', () => {
     expect(thresholdText({ slowRate: { ratio: '80%', slowerThan: '500ms', window: '30s' } })).toBe(
       'slow 80%>500ms/30s',
