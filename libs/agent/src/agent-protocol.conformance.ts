@@ -42,6 +42,7 @@ export class ProtocolPeer {
   readonly #server: Server;
   readonly #options: PeerOptions;
   #session: Session | undefined;
+  readonly #watchers = new Set<() => void>();
   #nonce = 0;
   #pollId = 0;
   #port = 0;
@@ -74,6 +75,24 @@ export class ProtocolPeer {
 
   get connected(): boolean {
     return this.#session?.hello !== undefined;
+  }
+
+  /** Resolves when `check` holds after some message of the agent; rejects after five seconds. */
+  when(check: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#watchers.delete(look);
+        reject(new Error('the agent did not do in five seconds what was waited for'));
+      }, 5_000);
+      const look = (): void => {
+        if (!check()) return;
+        clearTimeout(timer);
+        this.#watchers.delete(look);
+        resolve();
+      };
+      this.#watchers.add(look);
+      look();
+    });
   }
 
   /** Latest counters of one key. */
@@ -122,7 +141,10 @@ export class ProtocolPeer {
 
   #accept(stream: Stream): void {
     const session: Session = { stream, hello: undefined, outstanding: undefined };
-    stream.on('data', (request: ConnectRequest) => this.#receive(session, request));
+    stream.on('data', (request: ConnectRequest) => {
+      this.#receive(session, request);
+      for (const look of this.#watchers) look();
+    });
     stream.on('error', () => undefined);
     stream.on('cancelled', () => this.#forget(session));
     stream.on('end', () => {
