@@ -2,7 +2,7 @@ import type { EngineEvent, Host } from '@bulwark/resilience';
 import { RefusedError } from './agent-error.js';
 import { readBootstrap } from './bootstrap-file.js';
 import { Bulwark } from './bulwark.js';
-import { completeOptions, type ConnectOptions } from './connect-options.js';
+import { completeOptions, type CompleteOptions, type ConnectOptions } from './connect-options.js';
 import { emptySnapshot } from './snapshot.js';
 import { SnapshotKeeper } from './snapshot-keeper.js';
 import { SystemHost } from './system-host.js';
@@ -17,6 +17,7 @@ export async function connect(
   options: ConnectOptions & { readonly onEvent?: (event: EngineEvent) => void },
 ): Promise<Bulwark> {
   const complete = completeOptions(options);
+  warnOfPlainText(complete);
   const system = new SystemHost();
   const host: Host = options.host ?? system;
   const keeper =
@@ -50,4 +51,14 @@ export async function connect(
   if (news?.kind !== 'refused') return bulwark;
   await bulwark.close();
   throw new RefusedError(news.refusal);
+}
+
+/** There is no TLS to the control plane yet; on this machine alone that is nobody's business. */
+function warnOfPlainText({ addresses, logger }: CompleteOptions): void {
+  const beyond = addresses.filter((address) => !/^(localhost|127\.[\d.]+|\[::1\]):/.test(address));
+  if (beyond.length === 0) return;
+  logger.warn(
+    { addresses: beyond.join(',') },
+    'policies and verdicts come over plain gRPC, without credentials',
+  );
 }
