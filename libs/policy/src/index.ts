@@ -12,6 +12,7 @@ export {
   matchesCaller,
   policyIndex,
   shadowed,
+  shadowersOf,
   type MatchedCall,
   type PolicyIndex,
   type Shadowing,

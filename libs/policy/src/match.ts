@@ -105,6 +105,19 @@ export function shadowed(policies: Iterable<CompiledPolicy>): readonly Shadowing
   return found;
 }
 
+/** Those that win instead of this one policy on every call it matches; empty = it can win. Cheaper than `shadowed`. */
+export function shadowersOf(
+  policy: CompiledPolicy,
+  others: Iterable<CompiledPolicy>,
+): readonly CompiledPolicy[] {
+  const before: CompiledPolicy[] = [];
+  for (const other of others) {
+    if (other === policy || other.target.service !== policy.target.service) continue;
+    if (comparePrecedence(other, policy) < 0 && matchesCaller(other, policy.callers)) before.push(other);
+  }
+  return coveredBy(policy, before.sort(comparePrecedence)) ?? [];
+}
+
 /** The policies that take every call from `policy`; undefined when some call is left. */
 function coveredBy(policy: CompiledPolicy, before: readonly CompiledPolicy[]): CompiledPolicy[] | undefined {
   const { operations } = policy.target;

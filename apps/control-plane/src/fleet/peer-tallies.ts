@@ -7,6 +7,8 @@ import type { PeerClients } from './peer-clients.js';
 /** What the other replicas counted last; asked for about once a second, and not at all when there are none. */
 export class PeerTallies {
   private tallies: readonly Tally[] = [];
+  private text = '';
+  private changes = 0;
   private asking: Promise<void> | undefined;
 
   constructor(
@@ -27,13 +29,25 @@ export class PeerTallies {
     return this.tallies.reduce((sum, tally) => sum + (tally.services[`${namespace}/${service}`] ?? 0), 0);
   }
 
+  /** Counts up when what is known has changed. */
+  get version(): number {
+    return this.changes;
+  }
+
+  private take(tallies: readonly Tally[]): void {
+    const text = JSON.stringify(tallies);
+    if (text === this.text) return;
+    this.text = text;
+    this.tallies = tallies;
+    this.changes += 1;
+  }
+
   private async ask(): Promise<void> {
     const others = this.members.others();
     if (others.length === 0) {
-      this.tallies = [];
-      return;
+      return this.take([]);
     }
     const { objects } = await this.peers.list(others, 'tally');
-    this.tallies = objects as Tally[];
+    this.take(objects as Tally[]);
   }
 }

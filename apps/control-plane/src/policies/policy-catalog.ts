@@ -1,4 +1,4 @@
-import { compilePolicy, shadowed, validatePolicy, type CompiledPolicy } from '@bulwark/policy';
+import { compilePolicy, shadowersOf, validatePolicy, type CompiledPolicy } from '@bulwark/policy';
 import { Resource } from '@bulwark/protocol';
 import type { Entry } from '@bulwark/store';
 import type { Logger } from '@bulwark/telemetry';
@@ -54,6 +54,11 @@ export class PolicyCatalog {
     return this.namespaces.get(namespace) ?? NONE;
   }
 
+  /** Namespaces that have a policy. */
+  names(): IterableIterator<string> {
+    return this.namespaces.keys();
+  }
+
   *all(): Generator<CatalogPolicy> {
     for (const policies of this.namespaces.values()) yield* policies.values();
   }
@@ -68,9 +73,8 @@ export class PolicyCatalog {
     const candidate = compiled(object);
     if (candidate === undefined) return [];
     const others = [...this.of(candidate.namespace).values()].flatMap((policy) => policy.compiled ?? []);
-    const all = [...others.filter(({ name }) => name !== candidate.name), candidate];
-    const found = shadowed(all).find(({ policy }) => policy === candidate);
-    return found?.by.map(({ name }) => name) ?? [];
+    const rivals = others.filter(({ name }) => name !== candidate.name);
+    return shadowersOf(candidate, rivals).map(({ name }) => name);
   }
 
   private take(changes: readonly MirrorChange[]): void {

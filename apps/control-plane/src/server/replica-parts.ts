@@ -122,7 +122,7 @@ export function buildParts(input: PartsInput) {
     (object) => object,
   );
   const agents = virtualKind('agents', () => live.agents(), withoutTimes);
-  const policies = buildPolicies({ config, store, catalog, mirrors, live, tallies });
+  const policies = buildPolicies({ config, store, catalog, mirrors, live, tallies, distribution });
   const api = new ResourceApi([policies.served, breakers, agents]);
   const health = new Health(input.store, () =>
     Object.entries(mirrors).map(([name, mirror]) => ({ name, loaded: mirror.loaded })),
@@ -170,15 +170,17 @@ interface PolicyParts {
   readonly mirrors: ReturnType<typeof buildMirrors>;
   readonly live: LiveObjects;
   readonly tallies: PeerTallies;
+  readonly distribution: Distribution;
 }
 
-function buildPolicies({ config, store, catalog, mirrors, live, tallies }: PolicyParts) {
+function buildPolicies({ config, store, catalog, mirrors, live, tallies, distribution }: PolicyParts) {
   const collection = new ObjectCollection();
   const objects = new PolicyObjects({
     mirror: mirrors.policies,
     catalog,
     collection,
     counts: (policy) => tallies.counts(live.ownTally(), policy),
+    countsVersion: () => `${distribution.stateVersion} ${tallies.version}`,
     now: () => new Date(),
   });
   const kind = policyKind({

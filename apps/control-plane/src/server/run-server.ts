@@ -1,8 +1,8 @@
+import { createDecider } from '@bulwark/fleet';
 import { openStore, StoreError } from '@bulwark/store';
 import { createLogger, startTelemetry, type Logger } from '@bulwark/telemetry';
 import { usage } from '../config/option-table.js';
 import { readConfig, type ServerConfig } from '../config/server-config.js';
-import { quietDecider } from '../fleet/quiet-decider.js';
 import { StartError } from './listen-error.js';
 import { startReplica, type Replica } from './replica.js';
 import { VERSION } from './version.js';
@@ -64,7 +64,7 @@ async function runReplica(config: ServerConfig, logger: Logger): Promise<number>
 async function start(config: ServerConfig, logger: Logger): Promise<Replica | undefined> {
   try {
     const store = await openStore(config.store);
-    return await startReplica({ config, store, logger, createDecider: quietDecider });
+    return await startReplica({ config, store, logger, createDecider });
   } catch (error) {
     if (!(error instanceof StartError) && !(error instanceof StoreError)) throw error;
     const hint = error instanceof StoreError ? `--store ${config.store}: ` : '';
