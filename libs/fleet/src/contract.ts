@@ -209,8 +209,6 @@ export interface FleetDecider {
   tick(now: Now): DeciderEffect[];
   /** Monotonic time of the next thing to do; Infinity = nothing. */
   wakeAtMs(): number;
-  /** What an agent that has just connected must hear: the living verdicts of a namespace (absent: of all). */
-  live(namespace: string | undefined, now: Now): Extract<DeciderEffect, { kind: 'push' }>[];
   /** Rates are over the 10 s before `now`; absent: before the last event. */
   views(namespace?: string, now?: Now): KeyView[];
 }

@@ -1,1 +1,2 @@
 export type * from './contract.js';
+export { createDecider } from './decider.js';

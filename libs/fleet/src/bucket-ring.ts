@@ -1,0 +1,79 @@
+/** Amounts of one moment or span: three counters that live together. */
+export interface Amounts {
+  successes: number;
+  failures: number;
+  /** Or rejected calls: the third counter of a ring means what its owner says. */
+  third: number;
+}
+
+const CHANNELS = 3;
+
+/**
+ * Counts over the recent past in buckets of equal length, in one typed array. Time is a parameter and may stand still or
+ * jump any distance ahead. Amounts of a span are spread evenly over it, so buckets hold fractions; a window is cut at its
+ * exact length by taking the part of its oldest bucket.
+ */
+export class BucketRing {
+  private readonly cells: Float32Array;
+  /** Number of the newest bucket since time zero; -1 = nothing was ever added. */
+  private head = -1;
+
+  constructor(
+    private readonly bucketMs: number,
+    private readonly buckets: number,
+  ) {
+    this.cells = new Float32Array(buckets * CHANNELS);
+  }
+
+  clear(): void {
+    this.cells.fill(0);
+    this.head = -1;
+  }
+
+  /** Spreads the amounts over [fromMs, toMs]; equal ends are one moment. What is older than the ring is dropped. */
+  add(fromMs: number, toMs: number, amounts: Amounts): void {
+    const first = Math.floor(fromMs / this.bucketMs);
+    const last = Math.max(first, Math.ceil(toMs / this.bucketMs) - 1);
+    this.advance(last);
+    const perMs = toMs > fromMs ? 1 / (toMs - fromMs) : 0;
+    for (let bucket = Math.max(first, this.head - this.buckets + 1, 0); bucket <= last; bucket += 1) {
+      const from = Math.max(fromMs, bucket * this.bucketMs);
+      const to = Math.min(toMs, (bucket + 1) * this.bucketMs);
+      this.put(bucket, perMs === 0 ? 1 : (to - from) * perMs, amounts);
+    }
+  }
+
+  /** What lies in the `windowMs` before `nowMs`, added to `sum`. */
+  sum(windowMs: number, nowMs: number, sum: Amounts): void {
+    if (this.head < 0) return;
+    const fromMs = nowMs - windowMs;
+    const oldest = Math.floor(fromMs / this.bucketMs);
+    const lowest = Math.max(oldest, this.head - this.buckets + 1, 0);
+    for (let bucket = this.head; bucket >= lowest; bucket -= 1) {
+      const part = bucket === oldest ? oldest + 1 - fromMs / this.bucketMs : 1;
+      const cell = (bucket % this.buckets) * CHANNELS;
+      sum.successes += part * (this.cells[cell] ?? 0);
+      sum.failures += part * (this.cells[cell + 1] ?? 0);
+      sum.third += part * (this.cells[cell + 2] ?? 0);
+    }
+  }
+
+  private put(bucket: number, part: number, amounts: Amounts): void {
+    const { cells } = this;
+    const cell = (bucket % this.buckets) * CHANNELS;
+    cells[cell] = (cells[cell] ?? 0) + part * amounts.successes;
+    cells[cell + 1] = (cells[cell + 1] ?? 0) + part * amounts.failures;
+    cells[cell + 2] = (cells[cell + 2] ?? 0) + part * amounts.third;
+  }
+
+  /** Empties what the ring reuses for the buckets after the head. */
+  private advance(bucket: number): void {
+    if (bucket <= this.head) return;
+    const from = this.head < 0 ? bucket : Math.max(this.head + 1, bucket - this.buckets + 1);
+    for (let fresh = from; fresh <= bucket; fresh += 1) {
+      const cell = (fresh % this.buckets) * CHANNELS;
+      this.cells.fill(0, cell, cell + CHANNELS);
+    }
+    this.head = bucket;
+  }
+}

@@ -1,0 +1,247 @@
+import type { BreakerSettings } from '@bulwark/resilience';
+import type {
+  AgentReport,
+  BreakerKey,
+  DeciderEffect,
+  FleetDecider,
+  Forced,
+  KeyCounts,
+  KeyView,
+  Now,
+  ProbeResult,
+  StepCounts,
+  StoredVerdict,
+} from './contract.js';
+import { createDecider } from './decider.js';
+
+export const KEY: BreakerKey = { namespace: 'shop', policy: 'reco', key: 'target' };
+const START_UNIX_MS = 1_700_000_000_000;
+
+export function settings(overrides: Partial<BreakerSettings> = {}): BreakerSettings {
+  return {
+    scope: 'Fleet',
+    per: ['target'],
+    trip: { consecutiveFailures: 10 },
+    quorum: { instances: 2, share: 0.2 },
+    cooldown: { initialMs: 5_000, maxMs: 60_000, factor: 2 },
+    probe: { concurrent: 1, successesToClose: 1, timeoutMs: 1_000 },
+    recovery: { steps: [0.1, 0.25, 0.5], stepForMs: 5_000 },
+    ruleHash: 'rule-1',
+    ...overrides,
+  };
+}
+
+export const HALF_OF_TWENTY: BreakerSettings['trip'] = {
+  failureRate: { ratio: 0.5, minimumCalls: 20, window: { ms: 10_000 } },
+};
+
+/** Counters of one agent and one key, reported by hand. */
+export class TestAgent {
+  readonly id: string;
+  rule = 'rule-1';
+  sequence = 0;
+  successes = 0;
+  failures = 0;
+  slow = 0;
+  rejected = 0;
+  runFailures = 0;
+  private runFromMs = 0;
+  private lastSuccessMs: number | undefined;
+  private reportedMs: number;
+  probe: ProbeResult | undefined;
+  step: StepCounts | undefined;
+  localState: KeyCounts['localState'] = 'closed';
+
+  constructor(
+    name: string,
+    readonly incarnation: string,
+    private readonly world: { readonly ms: number },
+    readonly zone = 'a',
+  ) {
+    this.id = `shop/storefront/${name}`;
+    this.reportedMs = world.ms;
+  }
+
+  succeed(count = 1): this {
+    this.successes += count;
+    this.runFailures = 0;
+    this.lastSuccessMs = this.world.ms;
+    return this;
+  }
+
+  fail(count = 1): this {
+    if (this.runFailures === 0) this.runFromMs = this.world.ms;
+    this.failures += count;
+    this.runFailures += count;
+    return this;
+  }
+
+  reject(count = 1): this {
+    this.rejected += count;
+    return this;
+  }
+
+  /** What it would say now; the next one has the next number. */
+  report(key: BreakerKey, inForce: StoredVerdict | undefined, pollId = 0): AgentReport {
+    const nowMs = this.world.ms;
+    this.sequence += 1;
+    const coversMs = Math.max(1, nowMs - this.reportedMs);
+    this.reportedMs = nowMs;
+    const { rule, successes, failures, slow, rejected, runFailures, probe, step, localState } = this;
+    const counts: KeyCounts = {
+      key,
+      rule,
+      successes,
+      failures,
+      slow,
+      ignored: 0,
+      rejected,
+      runFailures,
+      runFirstFailureAgeMs: runFailures === 0 ? 0 : nowMs - this.runFromMs,
+      successesSinceFailure: 0,
+      lastSuccessAgeMs: this.lastSuccessMs === undefined ? undefined : nowMs - this.lastSuccessMs,
+      localState,
+      inForce: inForce?.version,
+      probe,
+      step,
+    };
+    return { incarnation: this.incarnation, sequence: this.sequence, coversMs, keys: [counts], pollId };
+  }
+}
+
+/** A decider with a clock of its own, a store that takes every write at once, and polls answered by hand or at once. */
+export class World {
+  ms = 1_000_000;
+  /** How far wall time is ahead of what `ms` says. */
+  unixJumpMs = 0;
+  decider: FleetDecider;
+  readonly agents: TestAgent[] = [];
+  /** Everything the decider said, oldest first. */
+  readonly said: (DeciderEffect & { readonly atMs: number })[] = [];
+  /** The newest verdict that was pushed. */
+  verdict: StoredVerdict | undefined;
+  stored: StoredVerdict | undefined;
+  /** False: writes wait for `answerWrite`. */
+  storeAnswers = true;
+  /** False: nobody answers polls. */
+  answersPolls = true;
+  readonly key = KEY;
+
+  constructor(
+    private readonly use: BreakerSettings = settings(),
+    readonly token = 7,
+  ) {
+    this.decider = createDecider({ era: 1, token, resume: [], now: this.now });
+    this.setRule(use);
+    this.advance(1_000);
+  }
+
+  get now(): Now {
+    return { ms: this.ms, unixMs: START_UNIX_MS + this.ms + this.unixJumpMs };
+  }
+
+  setRule(use: BreakerSettings | undefined): void {
+    const { namespace, policy } = KEY;
+    const rule = use && { namespace, policy, settings: use };
+    this.run(this.decider.setRule({ namespace, policy }, rule, this.now));
+  }
+
+  add(count: number, incarnation = 'i1'): TestAgent[] {
+    const added: TestAgent[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const agent = new TestAgent(`${this.agents.length}`, incarnation, this);
+      this.agents.push(agent);
+      added.push(agent);
+      this.up(agent);
+    }
+    return added;
+  }
+
+  up(agent: TestAgent): void {
+    const labels = { 'bulwark.dev/zone': agent.zone };
+    const { id, incarnation } = agent;
+    this.run(
+      this.decider.agentUp({ id, incarnation, namespace: 'shop', service: 'storefront', labels }, this.now),
+    );
+  }
+
+  down(agent: TestAgent): void {
+    this.run(this.decider.agentDown(agent, this.now));
+  }
+
+  report(agent: TestAgent, pollId = 0): void {
+    this.deliver(agent, agent.report(this.key, this.verdict, pollId));
+  }
+
+  deliver(agent: TestAgent, report: AgentReport): void {
+    this.run(this.decider.report(agent, report, this.now));
+  }
+
+  reportAll(): void {
+    for (const agent of this.agents) this.report(agent);
+  }
+
+  force(forced: Forced | undefined): void {
+    this.run(this.decider.force(this.key, forced, this.now));
+  }
+
+  /** Lets time pass, waking the decider exactly when it asks. */
+  advance(ms: number): void {
+    const untilMs = this.ms + ms;
+    for (let wakeMs = this.decider.wakeAtMs(); wakeMs <= untilMs; wakeMs = this.decider.wakeAtMs()) {
+      this.ms = Math.max(this.ms, wakeMs);
+      this.run(this.decider.tick(this.now));
+    }
+    this.ms = untilMs;
+  }
+
+  answerWrite(ok = true): void {
+    const write = this.said.findLast((effect) => effect.kind === 'write');
+    if (write === undefined) throw new Error('nothing was written');
+    if (ok) this.stored = write.verdict;
+    this.run(this.decider.written(this.key, write.verdict.version, ok, this.now));
+  }
+
+  /** Another decider takes over what is stored, after a pause in which nobody decided. */
+  restart(token: number, pauseMs = 0): void {
+    this.ms += pauseMs;
+    const resume = this.stored === undefined ? [] : [this.stored];
+    this.decider = createDecider({ era: 1, token, resume, now: this.now });
+    this.setRule(this.use);
+    for (const agent of this.agents) this.up(agent);
+    this.run(this.decider.tick(this.now));
+  }
+
+  get view(): KeyView {
+    const [view] = this.decider.views('shop', this.now);
+    if (view === undefined) throw new Error('no view');
+    return view;
+  }
+
+  get state(): string {
+    return this.view.verdict?.state ?? 'none';
+  }
+
+  of<K extends DeciderEffect['kind']>(kind: K): (Extract<DeciderEffect, { kind: K }> & { atMs: number })[] {
+    return this.said.filter(
+      (effect): effect is Extract<DeciderEffect, { kind: K }> & { atMs: number } => effect.kind === kind,
+    );
+  }
+
+  private run(effects: readonly DeciderEffect[]): void {
+    for (const effect of effects) {
+      this.said.push({ ...effect, atMs: this.ms });
+      if (effect.kind === 'push') this.verdict = effect.verdict;
+      if (effect.kind === 'write' && this.storeAnswers) {
+        this.stored = effect.verdict;
+        this.run(this.decider.written(this.key, effect.verdict.version, true, this.now));
+      }
+      if (effect.kind === 'poll' && this.answersPolls) {
+        for (const id of effect.agents) {
+          const agent = this.agents.find((one) => one.id === id);
+          if (agent !== undefined) this.report(agent, effect.pollId);
+        }
+      }
+    }
+  }
+}
