@@ -16,6 +16,8 @@ export interface Io {
   /** Unix milliseconds, for ages. */
   readonly now: () => number;
   readonly stdin: () => AsyncIterable<Uint8Array>;
+  /** A question to the person at the terminal; true = yes. Only where `terminal.in`. @throws Interrupted */
+  readonly ask: (question: string) => Promise<boolean>;
 }
 
 /** The real process. `dispose` takes the signal handlers away. */
@@ -45,6 +47,7 @@ export function processIo(): Io & { dispose(): void } {
     outputClosed: closing.signal,
     now: Date.now,
     stdin: () => process.stdin,
+    ask: async (question) => (await import('./ask.js')).ask(question),
     dispose: () => void process.off('SIGINT', onSigint),
   };
 }

@@ -198,6 +198,31 @@ describe('bulwark apply', () => {
     expect((await applyText(policyYaml('b', '  rollout: { strategy: immediate }'))).stderr).toBe('');
   });
 
+  it('asks once for many: one list, one try and one write a document', async () => {
+    const text = Array.from({ length: 30 }, (_, index) => policyYaml(`p${index}`)).join('---\n');
+    await applyText(text);
+    const count = (method: string) => server.seen.filter((one) => one.method === method).length;
+    // The other list is that of the agents it goes to.
+    expect([count('GET'), count('POST')]).toEqual([2, 60]);
+    server.seen.length = 0;
+    expect((await applyText(text)).stdout.match(/unchanged/g)).toHaveLength(30);
+    expect(server.seen).toHaveLength(1);
+  });
+
+  it('a policy that was deleted between look and write is made again', async () => {
+    await applyText(policyYaml('a'));
+    let deleted = false;
+    server.intercept = ({ method, query }) => {
+      if (method === 'PATCH' && query['dryRun'] === undefined && !deleted) {
+        deleted = true;
+        server.remove('resiliencepolicies', 'a');
+      }
+      return undefined;
+    };
+    expect((await applyText(policyYaml('a', '  timeout: { total: 3s }'))).stdout).toMatch(/a created/);
+    expect(spec('a')).toMatchObject({ timeout: { total: '3s' } });
+  });
+
   it('--dry-run writes nothing, on the server or here', async () => {
     const onServer = await applyText(policyYaml('a'), '--dry-run=server');
     expect(onServer.stdout).toBe('resiliencepolicy.bulwark.dev/a created (server dry run)\n');

@@ -6,7 +6,8 @@ import type { Context } from '../context.js';
 import { counted } from '../output/counted.js';
 import type { LoadedPolicy } from './load.js';
 import { tellReach } from './reach.js';
-import { dryRun, livePolicy, placeOfPolicy, write, type Written } from './write.js';
+import { LivePolicies } from './live-policies.js';
+import { write, type Written } from './write.js';
 import { planOf } from './plan.js';
 
 export type DryRun = 'none' | 'client' | 'server';
@@ -23,8 +24,10 @@ export async function apply(
   options: { readonly dryRun: DryRun },
   context: Context,
 ): Promise<number> {
-  if (options.dryRun === 'client') return previewLocally(policies, context);
-  const tried = await tryAll(policies, context);
+  const live = new LivePolicies(context.api);
+  if (options.dryRun === 'client') return previewLocally(policies, live, context);
+  await live.load(policies);
+  const tried = await tryAll(policies, live, context);
   if (options.dryRun === 'server') {
     tried.forEach((result, index) =>
       context.io.out(resultLine(policies[index], result, ' (server dry run)')),
@@ -34,7 +37,7 @@ export async function apply(
   const written: Written[] = [];
   for (const [index, policy] of policies.entries()) {
     try {
-      const result = await write(policy, context);
+      const result = await write(policy, context, { dryRun: false, remember: true, live });
       written.push(result);
       context.io.out(resultLine(policy, result, ''));
     } catch (error) {
@@ -55,12 +58,18 @@ function pathOfPolicy(policy: LoadedPolicy | undefined): string {
 }
 
 /** Every document's answer, or every refusal in one error. */
-async function tryAll(policies: readonly LoadedPolicy[], context: Context): Promise<readonly Written[]> {
+async function tryAll(
+  policies: readonly LoadedPolicy[],
+  live: LivePolicies,
+  context: Context,
+): Promise<readonly Written[]> {
   const results: Written[] = [];
   const refusals: string[] = [];
   for (let from = 0; from < policies.length; from += PARALLEL) {
     const some = policies.slice(from, from + PARALLEL);
-    const settled = await Promise.allSettled(some.map((policy) => dryRun(policy, context)));
+    const settled = await Promise.allSettled(
+      some.map((policy) => write(policy, context, { dryRun: true, remember: true, live })),
+    );
     settled.forEach((one, index) => {
       if (one.status === 'fulfilled') results.push(one.value);
       else refusals.push(refusalText(some[index], one.reason));
@@ -103,7 +112,11 @@ function interruptedApply(policies: readonly LoadedPolicy[], failed: number, err
 }
 
 /** Without asking for any write; without a server, only what the documents themselves tell. */
-async function previewLocally(policies: readonly LoadedPolicy[], context: Context): Promise<number> {
+async function previewLocally(
+  policies: readonly LoadedPolicy[],
+  server: LivePolicies,
+  context: Context,
+): Promise<number> {
   const { io } = context;
   const { warnings } = await import('@bulwark/policy');
   for (const { policy, place } of policies) {
@@ -111,7 +124,7 @@ async function previewLocally(policies: readonly LoadedPolicy[], context: Contex
   }
   let reachable = true;
   for (const policy of policies) {
-    const live = reachable ? await liveIfReachable(policy, context) : 'unreachable';
+    const live = reachable ? await liveIfReachable(policy, server) : 'unreachable';
     if (live === 'unreachable') {
       if (reachable)
         io.err(
@@ -130,10 +143,10 @@ async function previewLocally(policies: readonly LoadedPolicy[], context: Contex
 
 async function liveIfReachable(
   policy: LoadedPolicy,
-  context: Context,
+  server: LivePolicies,
 ): Promise<ApiObject | undefined | 'unreachable'> {
   try {
-    return await livePolicy(placeOfPolicy(policy), context);
+    return await server.of(policy);
   } catch (error) {
     if (error instanceof ConnectionError) return 'unreachable';
     throw error;

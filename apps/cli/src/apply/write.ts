@@ -1,8 +1,9 @@
-import type { ApiObject, Place } from '../client/api-client.js';
+import type { ApiObject } from '../client/api-client.js';
 import { delay } from '../client/delay.js';
 import { ApiError } from '../client/status.js';
 import { CommandError } from '../command-error.js';
 import type { Context } from '../context.js';
+import { placeOfPolicy, type LivePolicies } from './live-policies.js';
 import type { LoadedPolicy } from './load.js';
 import { lastApplied, planOf } from './plan.js';
 
@@ -12,68 +13,53 @@ export interface Written {
   readonly object: ApiObject;
 }
 
+export interface WriteMode {
+  /** The server checks all and stores nothing. */
+  readonly dryRun: boolean;
+  /** Whether what is applied is remembered in the object, for the next apply. */
+  readonly remember: boolean;
+  /** What the write is computed from. */
+  readonly live: LivePolicies;
+}
+
 /** Reads again and computes anew this often when another write came between. */
 const CONFLICT_RETRIES = 5;
 const CONFLICT_WAIT_MS = 50;
 
-interface WriteMode {
-  readonly dryRun: boolean;
-  readonly remember: boolean;
-}
-
-export function write(policy: LoadedPolicy, context: Context): Promise<Written> {
-  return writeWith(policy, context, { dryRun: false, remember: true });
-}
-
-/** As `write`, and the server stores nothing. `remember: false` leaves the memory of what was applied alone. */
-export function dryRun(policy: LoadedPolicy, context: Context, remember = true): Promise<Written> {
-  return writeWith(policy, context, { dryRun: true, remember });
-}
-
-export function placeOfPolicy({ namespace, name }: LoadedPolicy): Place & { readonly name: string } {
-  return { plural: 'resiliencepolicies', namespace, name };
-}
-
-export function livePolicy(place: Place, context: Context): Promise<ApiObject | undefined> {
-  return context.api.find(place);
-}
-
-async function writeWith(policy: LoadedPolicy, context: Context, mode: WriteMode): Promise<Written> {
+/** Makes one policy so as its document says; sends nothing when it is so already. */
+export async function write(policy: LoadedPolicy, context: Context, mode: WriteMode): Promise<Written> {
   for (let tries = 0; ; tries += 1) {
     try {
       return await writeOnce(policy, context, mode);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== 409) throw error;
+      if (!(error instanceof ApiError) || !isOvertaken(error)) throw error;
       if (tries === CONFLICT_RETRIES) {
-        throw new CommandError(
-          `${error.message}\n(tried ${tries + 1} times: someone else writes it all the time)`,
-          { cause: error },
-        );
+        const often = `(tried ${tries + 1} times: someone else writes it all the time)`;
+        throw new CommandError(`${error.message}\n${often}`, { cause: error });
       }
+      mode.live.forget(policy);
       // Two that collided must not collide again by waiting alike.
       await delay(CONFLICT_WAIT_MS * (tries + 1) * (0.5 + Math.random()), context.io.interrupted);
     }
   }
 }
 
-async function writeOnce(
-  policy: LoadedPolicy,
-  { api, io }: Context,
-  { dryRun, remember }: WriteMode,
-): Promise<Written> {
+/** Changed, made or taken away since it was looked at. */
+function isOvertaken({ code }: ApiError): boolean {
+  return code === 409 || code === 404;
+}
+
+async function writeOnce(policy: LoadedPolicy, context: Context, mode: WriteMode): Promise<Written> {
+  const { api } = context;
   const place = placeOfPolicy(policy);
-  const live = await api.find(place);
-  const plan = planOf(policy, live, { remember });
+  const live = await mode.live.of(policy);
+  const plan = planOf(policy, live, { remember: mode.remember });
   const query = {
     fieldManager: 'bulwark-client-side-apply',
     fieldValidation: 'Strict',
-    dryRun: dryRun ? 'All' : undefined,
+    dryRun: mode.dryRun ? 'All' : undefined,
   };
-  if (live !== undefined && remember && dryRun && lastApplied(live) === undefined) {
-    io.err(
-      `Warning: ${policy.namespace}/${policy.name} was not made by apply: fields that it has and ${policy.place} leaves out stay as they are this time\n`,
-    );
-  }
+  if (mode.dryRun && mode.remember) warnOfForeign(policy, live, context);
   switch (plan.kind) {
     case 'unchanged':
       return { result: 'unchanged', object: plan.object };
@@ -83,14 +69,22 @@ async function writeOnce(
       return { result: 'created', object };
     }
     case 'patch': {
-      const contentType = 'application/merge-patch+json';
-      const object = (await api.call(place, {
+      const call = {
         method: 'PATCH',
         query,
         body: plan.patch,
-        contentType,
-      })) as ApiObject;
-      return { result: 'configured', object };
+        contentType: 'application/merge-patch+json',
+      } as const;
+      return { result: 'configured', object: (await api.call(place, call)) as ApiObject };
     }
   }
+}
+
+/** Without a memory of what was applied, nobody can tell a field that was left out from one that others added. */
+function warnOfForeign(policy: LoadedPolicy, live: ApiObject | undefined, { io }: Context): void {
+  if (live === undefined || lastApplied(live) !== undefined) return;
+  const { namespace, name, place } = policy;
+  io.err(
+    `Warning: ${namespace}/${name} was not made by apply: fields that it has and ${place} leaves out stay as they are this time\n`,
+  );
 }

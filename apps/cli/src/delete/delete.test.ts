@@ -54,6 +54,20 @@ describe('bulwark delete', () => {
     });
   });
 
+  it('on a terminal it asks, naming what goes and who loses it; no answer but yes deletes', async () => {
+    const args = ['delete', 'policies', '--all', '-n', 'shop', '--server', server.url];
+    expect(await runCli(args, { terminal: true })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        '  resiliencepolicy/a\n  resiliencepolicy/b\n  resiliencepolicy/c\n' +
+        'Delete 3 objects in namespace shop? 1 agent there loses their guard at once. [y/N] Nothing was deleted.\n',
+    });
+    expect(left()).toEqual(['a', 'b', 'c']);
+    expect((await runCli(args, { terminal: true, answer: true })).code).toBe(0);
+    expect(left()).toEqual([]);
+  });
+
   it('--dry-run deletes nothing, and asks the server in the query and in the body', async () => {
     expect((await del('policy', 'a', '--dry-run=server')).stdout).toMatch(/"a" deleted \(server dry run\)/);
     expect(server.seen.at(-1)).toMatchObject({

@@ -1,10 +1,9 @@
-import { createInterface } from 'node:readline/promises';
 import type { Resource } from '@bulwark/views';
 import type { LoadedPolicy } from '../apply/load.js';
-import { placeOfPolicy } from '../apply/write.js';
+import { placeOfPolicy } from '../apply/live-policies.js';
 import type { ApiObject, Place } from '../client/api-client.js';
 import { ApiError } from '../client/status.js';
-import { CommandError, EXIT, Interrupted, UsageError } from '../command-error.js';
+import { CommandError, EXIT, UsageError } from '../command-error.js';
 import type { Context } from '../context.js';
 import { listObjects } from '../get/lists.js';
 import { counted } from '../output/counted.js';
@@ -96,15 +95,10 @@ async function confirm(
   const shown = doomed.slice(0, 10).map(({ resource, place }) => `  ${resource.singular}/${place.name}\n`);
   const more = doomed.length > shown.length ? `  and ${doomed.length - shown.length} more\n` : '';
   io.err(`${shown.join('')}${more}`);
-  const questions = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const text = `Delete ${what} in namespace ${namespace}? ${counted(agents, 'agent')} there lose these guards at once. [y/N] `;
-    const answer = await questions.question(text, { signal: io.interrupted });
-    if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError('Nothing was deleted.');
-  } catch (error) {
-    throw io.interrupted.aborted ? new Interrupted() : error;
-  } finally {
-    questions.close();
+  const lost =
+    agents === 0 ? '' : ` ${counted(agents, 'agent there loses', 'agents there lose')} their guard at once.`;
+  if (!(await io.ask(`Delete ${what} in namespace ${namespace}?${lost} [y/N] `))) {
+    throw new CommandError('Nothing was deleted.');
   }
 }
 

@@ -2,7 +2,8 @@ import { resourceOfKind, objectPath } from '@bulwark/views';
 import { isMap, sortedKeys } from '../apply/merge.js';
 import type { LoadedPolicy } from '../apply/load.js';
 import { LAST_APPLIED } from '../apply/plan.js';
-import { dryRun, livePolicy, placeOfPolicy } from '../apply/write.js';
+import { LivePolicies } from '../apply/live-policies.js';
+import { write } from '../apply/write.js';
 import type { ApiObject } from '../client/api-client.js';
 import { EXIT } from '../command-error.js';
 import type { Context } from '../context.js';
@@ -12,10 +13,12 @@ import { unifiedDiff } from './unified.js';
 
 /** `bulwark diff`: 0 = applying would change nothing, 1 = it would. Errors are thrown (exit code 2, set by the caller). */
 export async function diff(policies: readonly LoadedPolicy[], context: Context): Promise<number> {
+  const server = new LivePolicies(context.api);
+  await server.load(policies);
   let different = false;
   for (const policy of policies) {
-    const live = await livePolicy(placeOfPolicy(policy), context);
-    const { object } = await dryRun(policy, context, false);
+    const live = await server.of(policy);
+    const { object } = await write(policy, context, { dryRun: true, remember: false, live: server });
     const text = unifiedDiff(await comparable(live), await comparable(object));
     if (text === '') continue;
     different = true;

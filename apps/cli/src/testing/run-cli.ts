@@ -22,12 +22,14 @@ interface Around {
   readonly env?: Readonly<Record<string, string>>;
   /** Both of a terminal. Absent = none. */
   readonly terminal?: boolean;
+  /** What the person says to questions. Absent = no. */
+  readonly answer?: boolean;
 }
 
 /** Starts the command in this process, with streams of its own. */
 export function startCli(
   argv: readonly string[],
-  { stdin = '', env = {}, terminal = false }: Around = {},
+  { stdin = '', env = {}, terminal = false, answer = false }: Around = {},
 ): RunningCommand {
   let stdout = '';
   let stderr = '';
@@ -43,6 +45,10 @@ export function startCli(
     interrupted: interruption.signal,
     outputClosed: closing.signal,
     now: () => Date.parse('2026-03-01T12:00:00Z'),
+    ask: (question) => {
+      stderr += question;
+      return Promise.resolve(answer);
+    },
     stdin: () => Readable.from([Buffer.from(stdin)]),
   });
   return {
