@@ -12,6 +12,7 @@ import type { Store } from '@bulwark/store';
 import type { Logger } from '@bulwark/telemetry';
 import { status } from '@grpc/grpc-js';
 import { unavailable } from '../errors/api-error.js';
+import { waitUntil } from '../server/closing.js';
 import type { EraKeeper } from '../index/era-keeper.js';
 import type { PolicyCatalog } from '../policies/policy-catalog.js';
 import type { AgentRelay } from './agent-relay.js';
@@ -48,6 +49,7 @@ export interface FleetOptions {
 
 const LEASE_MS = 5_000;
 const RECONNECT_MS = 200;
+const RULE_MS = 1_000;
 /** Agents of a replica that died reconnect to another one within this; only then are they held for gone. */
 const ORPHAN_MS = 3_000;
 
@@ -132,7 +134,7 @@ export class Fleet {
 
   /** Forces or releases a breaker, here or at the replica that decides; resolves when it is stored. */
   async force(key: BreakerKey, forced: Forced | undefined): Promise<void> {
-    if (this.host !== undefined && this.decides) return this.host.force(key, forced);
+    if (this.decides) return this.forceHere(key, forced);
     const decider = this.options.members.decider();
     if (decider === undefined || decider.id === this.options.self.id) {
       throw unavailable('no replica decides at this moment; try again');
@@ -150,6 +152,15 @@ export class Fleet {
       by,
       reason,
     });
+  }
+
+  private async forceHere(key: BreakerKey, forced: Forced | undefined): Promise<void> {
+    const known = (): boolean =>
+      fleetRule(this.options.catalog.of(key.namespace).get(key.policy)) !== undefined;
+    // The policy may have been written at another replica a moment ago.
+    if (!(await waitUntil(known, RULE_MS)))
+      throw unavailable('the policy has not reached the deciding replica yet');
+    await this.host?.force(key, forced);
   }
 
   /** Stops deciding and gives the claim back, so that another replica takes it at once. */
