@@ -18,7 +18,6 @@ export interface ConsecutiveCase {
 }
 
 let failuresOf = new Float64Array(64);
-let callsOf = new Float64Array(64);
 const amounts: Amounts = { successes: 0, failures: 0, third: 0 };
 
 /**
@@ -37,16 +36,17 @@ export function judgeConsecutive(series: readonly AgentSeries[], rule: Consecuti
     if (!one.agent.up) continue;
     if (nowMs - one.outcomeMs <= PRESENT_MS) present += 1;
     one.judged.sum(RUN_MS, nowMs, amounts);
-    const calls = amounts.successes + amounts.failures;
     const failures = failuresSince(one, fromMs, nowMs);
-    if (calls < NO_CALL && failures < NO_CALL) continue;
-    if (failures >= NO_CALL) failing += 1;
-    callsOf[active] = Math.max(calls, failures);
-    failuresOf[active] = failures;
+    if (failures < NO_CALL) {
+      if (amounts.successes + amounts.failures >= NO_CALL) active += 1;
+      continue;
+    }
     active += 1;
+    failuresOf[failing] = failures;
+    failing += 1;
   }
   if (failing === 0) return CALM;
-  const total = cappedSum(active);
+  const total = cappedSum(failing);
   if (total < rule.failures - ROUNDING) return CALM;
   const needed = quorumOf(rule.quorum, { active }, present);
   const message =
@@ -64,15 +64,14 @@ function failuresSince(one: AgentSeries, fromMs: number, nowMs: number): number 
   return Math.min(one.runFailures, sum.failures);
 }
 
-function cappedSum(active: number): number {
-  const cap = capOf(callsOf, active);
+/** No agent counts for more than twice the median one of those that failed. */
+function cappedSum(failing: number): number {
+  const cap = capOf(failuresOf, failing);
   let total = 0;
-  for (let index = 0; index < active; index += 1) total += Math.min(cap, failuresOf[index] ?? 0);
+  for (let index = 0; index < failing; index += 1) total += Math.min(cap, failuresOf[index] ?? 0);
   return total;
 }
 
 function reserve(length: number): void {
-  if (length <= failuresOf.length) return;
-  failuresOf = new Float64Array(2 * length);
-  callsOf = new Float64Array(2 * length);
+  if (length > failuresOf.length) failuresOf = new Float64Array(2 * length);
 }
