@@ -4,7 +4,7 @@ import { cooldownOf, type HalfOpen, type Recovering } from './breaker-state.js';
 import type { StoredVerdict } from './contract.js';
 import { percent, seconds } from './judgement.js';
 import type { KeySeries } from './key-series.js';
-import type { ProbeChoice } from './probe-choice.js';
+import { type ProbeChoice, startWaitMs } from './probe-choice.js';
 import { judgeStep, stepTotals } from './step-rules.js';
 import { judgeTrip } from './trip-rules.js';
 import type { Change } from './verdict-record.js';
@@ -97,15 +97,17 @@ function permitted(
   choice.noteGiven(agent);
   // Never more calls than it takes to decide.
   const calls = Math.max(1, Math.min(concurrent, successesToClose - successes));
+  // The attempt itself is cut at `probe.timeout` by the agent; the permit also covers the wait for a call to make.
+  const lifeMs = timeoutMs + startWaitMs(past.holder, scene.nowMs);
   return {
     to: 'half-open',
     reason: 'probe-permit',
     message: `${why}; the probe permit for ${calls === 1 ? 'one call' : `${calls} calls`} went to ${agent}`,
-    permit: { agent, incarnation, calls, timeoutMs },
+    permit: { agent, incarnation, calls, timeoutMs: lifeMs },
     forced: undefined,
     begin: (nowMs) => ({
       name: 'half-open',
-      permit: { agent, incarnation, calls, deadlineMs: nowMs + timeoutMs + PERMIT_SLACK_MS },
+      permit: { agent, incarnation, calls, deadlineMs: nowMs + lifeMs + PERMIT_SLACK_MS },
       successes,
       fruitless,
       notBeforeMs: nowMs,

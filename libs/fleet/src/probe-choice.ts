@@ -2,6 +2,9 @@ import { type AgentSeries, RECENT_MS } from './agent-series.js';
 
 /** A call in this time, offered or rejected, is demand: agents report once a second, slow ones call every other second. */
 const DEMAND_MS = 2_500;
+/** A permit also lasts for the holder's next call to come: at least and at most this. */
+const START_WAIT_MIN_MS = 250;
+const START_WAIT_MAX_MS = 5_000;
 /** Where three or more have demand, nobody holds more than one permit in so many. */
 const ROTATION = 3;
 
@@ -51,6 +54,13 @@ export class ProbeChoice {
 
 export function hasDemand(one: AgentSeries, nowMs: number): boolean {
   return one.agent.up && nowMs - one.demandMs <= DEMAND_MS;
+}
+
+/** Long enough for the holder to have a call to make: twice the mean time between its calls, within bounds. */
+export function startWaitMs(one: AgentSeries, nowMs: number): number {
+  const calls = callsIn(one, RECENT_MS, nowMs);
+  const gapMs = calls > 0 ? RECENT_MS / calls : RECENT_MS;
+  return Math.round(Math.min(START_WAIT_MAX_MS, Math.max(START_WAIT_MIN_MS, 2 * gapMs)));
 }
 
 function callsIn(one: AgentSeries, ms: number, nowMs: number): number {
