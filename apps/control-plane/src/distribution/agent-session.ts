@@ -33,6 +33,9 @@ export interface SessionOptions {
   readonly nowMs: number;
 }
 
+const REPORTS_PER_SECOND = 100;
+const REPORT_BURST = 200;
+
 /** One connected agent. What waits for it is bounded: one update, and the newest verdict of each key. */
 export class AgentSession {
   readonly identity: AgentIdentity;
@@ -45,6 +48,8 @@ export class AgentSession {
   lastSeenAt: Date;
   /** What its last update said. */
   serviceAgents = 0;
+  private reportsLeft = REPORT_BURST;
+  private reportsAtMs: number;
   private readonly stream: AgentStream;
   private blocked = false;
   private ready = false;
@@ -58,6 +63,7 @@ export class AgentSession {
     this.slot = options.slot;
     this.connectedAt = options.connectedAt;
     this.lastSeenMs = options.nowMs;
+    this.reportsAtMs = options.nowMs;
     this.lastSeenAt = options.connectedAt;
     this.delivery = new AgentDelivery(hello);
     const { namespace, service, incarnation, labels } = hello;
@@ -71,6 +77,16 @@ export class AgentSession {
   /** Welcome was said and the first update is on its way: verdicts may follow. */
   get isReady(): boolean {
     return this.ready;
+  }
+
+  /** Whether another report is within what an agent may send: 100 a second, twice what a sound one does at most. */
+  takesReport(nowMs: number): boolean {
+    const refilled = this.reportsLeft + ((nowMs - this.reportsAtMs) * REPORTS_PER_SECOND) / 1_000;
+    this.reportsAtMs = nowMs;
+    this.reportsLeft = Math.min(REPORT_BURST, refilled);
+    if (this.reportsLeft < 1) return false;
+    this.reportsLeft -= 1;
+    return true;
   }
 
   welcome(replica: string, serviceAgents: number): void {

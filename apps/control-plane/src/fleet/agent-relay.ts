@@ -50,6 +50,7 @@ export class AgentRelay implements AgentListener {
   }
 
   report(session: AgentSession, message: Report): void {
+    if (!session.takesReport(performance.now())) return this.options.counted('too-many', 1);
     const checked = checkReport(message, session.identity);
     if (checked === undefined) return this.options.counted('refused', 1);
     if (checked.refused > 0) this.options.counted('refused', checked.refused);

@@ -174,7 +174,7 @@ export class ResourceApi {
   private kind(request: ApiRequest): ServedKind {
     const kind = this.kinds.get(request.params.plural ?? '');
     if (kind === undefined)
-      throw notFound({ plural: request.params.plural ?? '', name: request.params.name ?? '' });
+      throw new ApiError('NotFound', 'the server could not find the requested resource');
     return kind;
   }
 
@@ -214,7 +214,8 @@ function mediaType(request: ApiRequest): string {
 
 function jsonBody(request: ApiRequest): unknown {
   const type = mediaType(request);
-  if (type !== '' && type !== 'application/json') {
+  // A browser sends a body without a type, or as text, wherever a page tells it to; JSON it asks for first.
+  if (type !== 'application/json') {
     throw new ApiError('UnsupportedMediaType', `"${type}" is not supported here; send application/json`);
   }
   if (bytes(request).length === 0) throw badRequest('the request needs a body');

@@ -8,6 +8,8 @@ import type { StoredKind } from './stored-kind.js';
 export type Change = (existing: ApiObject) => ApiObject | undefined;
 
 const ATTEMPTS = 12;
+/** What can be a segment of a key: nothing that is not a name is stored. */
+const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Objects of one kind in the store. Each write is one compare-and-write, repeated whole when another one won. */
 export class ObjectStore {
@@ -22,6 +24,7 @@ export class ObjectStore {
 
   /** The newest stored state; undefined = absent. */
   async read(namespace: string, name: string): Promise<ApiObject | undefined> {
+    if (!NAME.test(namespace) || !NAME.test(name)) return undefined;
     const entry = await this.store.get(this.key(namespace, name));
     return entry === undefined ? undefined : decodeObject(entry);
   }
@@ -54,6 +57,7 @@ export class ObjectStore {
     name: string,
     change: Change,
   ): Promise<{ object: ApiObject; deleted: boolean; revision: number }> {
+    if (!NAME.test(namespace) || !NAME.test(name)) throw notFound({ plural: this.kind.plural, name });
     const key = this.key(namespace, name);
     let tried: string | undefined;
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {

@@ -70,7 +70,11 @@ export class PolicyCatalog {
 
   /** Names of the policies that take every call from this one, as if it were stored already. */
   shadowedBy(object: ApiObject): readonly string[] {
-    const candidate = compiled(object);
+    return this.winnersOver(compiled(object));
+  }
+
+  /** Names of the policies that take every call from this one. */
+  winnersOver(candidate: CompiledPolicy | undefined): readonly string[] {
     if (candidate === undefined) return [];
     const others = [...this.of(candidate.namespace).values()].flatMap((policy) => policy.compiled ?? []);
     const rivals = others.filter(({ name }) => name !== candidate.name);

@@ -60,20 +60,25 @@ export class PolicyObjects {
   }
 
   private take(changes: readonly CatalogChange[]): void {
+    const { catalog } = this.options;
     for (const { namespace, name, policy, revision } of changes) {
       if (policy === undefined) this.options.collection.delete(`${namespace}/${name}`, revision);
-      else this.options.collection.put({ ...policy.object, status: this.status(policy) }, revision);
+      else
+        this.options.collection.put(
+          { ...policy.object, status: this.status(policy, catalog.winnersOver(policy.compiled)) },
+          revision,
+        );
     }
   }
 
-  private status(policy: CatalogPolicy): PolicyStatus {
+  private status(policy: CatalogPolicy, winners?: readonly string[]): PolicyStatus {
     const { namespace, name } = policy.object.metadata;
     const shown = this.options.collection.get(`${namespace}/${name}`);
     return policyStatus({
       policy: policy.object,
       usable: policy.compiled !== undefined,
       counts: this.options.counts(policy),
-      shadowedBy: this.shadowings.of(namespace).get(name) ?? [],
+      shadowedBy: winners ?? this.shadowings.of(namespace).get(name) ?? [],
       former: shown?.status as PolicyStatus | undefined,
       now: this.options
         .now()
