@@ -77,6 +77,7 @@ interface GetFlags extends ClientFlags {
   readonly watch?: boolean;
   readonly watchOnly?: boolean;
   readonly outputWatchEvents?: boolean;
+  readonly everyUpdate?: boolean;
   readonly headers: boolean;
   readonly showLabels?: boolean;
   readonly labelColumns?: readonly string[];
@@ -97,6 +98,7 @@ function addGet(program: Command, io: Io, done: Done): void {
     .option('-w, --watch', 'then show every change')
     .option('--watch-only', 'show changes only')
     .option('--output-watch-events', 'show what happened to each object')
+    .option('--every-update', 'with -w: rows also when only rates and ages change')
     .option('--no-headers', 'rows only')
     .option('--show-labels', 'with their labels')
     .option('-L, --label-columns <labels>', 'labels as columns', collectList)
@@ -112,6 +114,7 @@ function addGet(program: Command, io: Io, done: Done): void {
         watch: flags.watch === true || flags.watchOnly === true,
         watchOnly: flags.watchOnly ?? false,
         watchEvents: flags.outputWatchEvents ?? false,
+        everyUpdate: flags.everyUpdate ?? false,
         showLabels: flags.showLabels ?? false,
         labelColumns: flags.labelColumns ?? [],
       };

@@ -45,7 +45,7 @@ export const agentColumns: readonly Column<AgentObject>[] = [
     name: 'LAG',
     description: 'Since the oldest update not acknowledged was sent.',
     priority: 0,
-    shape: 'number',
+    shape: 'live',
     cell: lag,
   },
   {

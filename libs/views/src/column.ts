@@ -5,8 +5,11 @@ export interface Column<Item> {
   readonly description: string;
   /** 0 = always shown; 1 = with `-o wide`. */
   readonly priority: 0 | 1;
-  /** `number`: text that is aligned to the right. `age`: the human span. Absent = plain text. */
-  readonly shape?: 'name' | 'number' | 'age';
+  /**
+   * `number`: text that is aligned to the right. `live`: the same, and it changes all the time, so that a change of it
+   * alone is no news. `age`: the human span. Absent = plain text.
+   */
+  readonly shape?: 'name' | 'number' | 'live' | 'age';
   /** One line of ASCII: tables are measured in bytes by kubectl. */
   readonly cell: (item: Item, nowUnixMs: number) => string;
 }

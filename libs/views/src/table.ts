@@ -25,7 +25,7 @@ export interface TableColumn {
   readonly name: string;
   /** `date`: the cell is the human span already. */
   readonly type: 'string' | 'date' | 'integer' | 'number';
-  /** `name` for the first column, `number` for text aligned to the right, else empty. */
+  /** `name` for the first column; `number` and `live` (see column.ts) for text aligned to the right; else empty. */
   readonly format: string;
   readonly description: string;
   /** 0 = always shown; more = with `-o wide`. */
@@ -58,7 +58,7 @@ export function columnsFor(plural: Plural): TableColumn[] {
   return COLUMNS[plural].map(({ name, description, priority, shape }) => ({
     name,
     type: shape === 'age' ? 'date' : 'string',
-    format: shape === 'name' || shape === 'number' ? shape : '',
+    format: shape === undefined || shape === 'age' ? '' : shape,
     description,
     priority,
   }));

@@ -14,6 +14,8 @@ export interface GetOptions {
   readonly watch: boolean;
   readonly watchOnly: boolean;
   readonly watchEvents: boolean;
+  /** Rows of a watch also when only their ages and live counts have changed. */
+  readonly everyUpdate: boolean;
   readonly headers: boolean;
   readonly showLabels: boolean;
   /** Labels shown as columns. */

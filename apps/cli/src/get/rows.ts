@@ -59,13 +59,15 @@ export class RowWriter {
   }
 }
 
+const RIGHT: ReadonlySet<string> = new Set(['number', 'live']);
+
 function shownColumns(resource: Resource, definitions: readonly TableColumn[], look: RowLook): ShownColumn[] {
   const extra = (name: string, cell: ShownColumn['cell']): ShownColumn => ({ name, right: false, cell });
   const shown = definitions.flatMap((definition, index): ShownColumn[] => {
     if (definition.priority > 0 && look.output.format !== 'wide') return [];
     const prefix = index === 0 && look.prefixed ? objectPath(resource, '') : '';
     const right =
-      definition.format === 'number' || definition.type === 'integer' || definition.type === 'number';
+      definition.type === 'integer' || definition.type === 'number' || RIGHT.has(definition.format);
     return [
       { name: definition.name.toUpperCase(), right, cell: (row) => prefix + cellText(row.cells[index]) },
     ];

@@ -62,6 +62,21 @@ describe('bulwark get -w', () => {
     ]);
   });
 
+  it('a row in which only rates and ages have changed is shown on request only', async () => {
+    const busier = sampleBreaker('reco.1', { calls: { perSecond: 99, rejectedPerSecond: 1 } });
+    const command = await watch();
+    server.put('breakers', busier);
+    server.put('breakers', { ...busier, status: { ...busier.status, state: 'Open' } });
+    await eventually(() => command.stdout().includes('Open  '));
+    expect(words(command.stdout())).toEqual(['NAME STATE', 'reco.1 Closed', 'reco.1 Open']);
+    command.interrupt();
+    await command.ended;
+    const all = await watch('--every-update');
+    server.put('breakers', busier);
+    server.put('breakers', sampleBreaker('reco.1'));
+    await eventually(() => words(all.stdout()).length === 4);
+  });
+
   it('a deletion is told on stderr when events are not shown', async () => {
     const command = await watch();
     server.remove('breakers', 'reco.1');

@@ -26,10 +26,12 @@ type Row = Table['rows'][number];
 
 export function watchedRows(resource: Resource, options: GetOptions, context: Context): Watched<Row> {
   let writer: RowWriter | undefined;
+  let news: RowNews | undefined;
   const learn = (table: Table) => {
     if (table.columnDefinitions.length === 0) return;
     const look = { ...options, prefixed: false, paint: context.paint };
     writer ??= new RowWriter(resource, table.columnDefinitions, look);
+    news ??= new RowNews(table.columnDefinitions, options.output.format === 'wide');
   };
   return {
     accept: TABLE,
@@ -45,8 +47,35 @@ export function watchedRows(resource: Resource, options: GetOptions, context: Co
       return table.rows;
     },
     metadata: (row) => metadataOf(row.object),
-    text: (rows, event) => Promise.resolve(writer?.lines(rows, event) ?? ''),
+    text: (rows, event) => {
+      const shown = options.everyUpdate ? rows : rows.filter((row) => news?.isNews(row, event) ?? true);
+      return Promise.resolve(writer?.lines(shown, event) ?? '');
+    },
   };
+}
+
+/**
+ * Rates and ages of a breaker change several times a second. A row in which nothing else has changed since it was
+ * shown tells nobody anything; `-o json` and `--every-update` have them all.
+ */
+class RowNews {
+  private readonly steady: readonly number[];
+  private readonly last = new Map<string, string>();
+
+  constructor(definitions: Table['columnDefinitions'], wide: boolean) {
+    this.steady = definitions.flatMap(({ format, type, priority }, index) =>
+      format === 'live' || type === 'date' || (priority > 0 && !wide) ? [] : [index],
+    );
+  }
+
+  isNews(row: Row, event: WatchEvent['type']): boolean {
+    const { namespace = '', name = '' } = metadataOf(row.object);
+    const key = `${namespace}/${name}`;
+    const text = event === 'DELETED' ? '' : JSON.stringify(this.steady.map((index) => row.cells[index]));
+    const isNews = event !== 'MODIFIED' || this.last.get(key) !== text;
+    this.last.set(key, text);
+    return isNews;
+  }
 }
 
 export function watchedObjects(
