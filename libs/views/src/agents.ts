@@ -32,6 +32,7 @@ export const agentColumns: readonly Column<AgentObject>[] = [
     name: 'SYNC',
     description: 'Synced, Pending (an update is under way), Refused (some of it), Lost (not connected).',
     priority: 0,
+    room: 'Refused'.length,
     cell: (it) => it.status.phase,
   },
   {

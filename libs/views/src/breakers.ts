@@ -95,6 +95,7 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   },
   {
     name: 'STATE',
+    room: 'Recovering'.length,
     description: 'What holds for calls: forced before computed. Partial = only single agents are not closed.',
     priority: 0,
     cell: effectiveState,
@@ -126,6 +127,7 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
     description: 'Share of failures over the last 10 s.',
     priority: 0,
     shape: 'live',
+    room: '100.0%'.length,
     cell: (it) => reported(it, percentText(it.status.calls.failureRatio)),
   },
   {

@@ -10,6 +10,8 @@ export interface Column<Item> {
    * alone is no news. `age`: the human span. Absent = plain text.
    */
   readonly shape?: 'name' | 'number' | 'live' | 'age';
+  /** Characters that most cells stay within, for tables that grow while they are read. Absent = the name's. */
+  readonly room?: number;
   /** One line of ASCII: tables are measured in bytes by kubectl. */
   readonly cell: (item: Item, nowUnixMs: number) => string;
 }

@@ -1,7 +1,7 @@
 export type * from './objects.js';
 export { API_GROUP, API_PATH, RESOURCES, findResource, objectPath, resourceOfKind } from './resources.js';
 export type { Plural, Resource } from './resources.js';
-export { columnsFor, inOrder, rowFor, tableFor } from './table.js';
+export { columnsFor, inOrder, rowFor, tableFor, usualWidth } from './table.js';
 export type { ObjectOf, Table, TableColumn, TableOptions, TableRow } from './table.js';
 export { admittedShare, effectiveState, worstFirst, type EffectiveState } from './breakers.js';
 export { thresholdText } from './policies.js';

@@ -64,6 +64,11 @@ export function columnsFor(plural: Plural): TableColumn[] {
   }));
 }
 
+/** Characters that most cells of a column stay within; 0 = not known. */
+export function usualWidth(plural: Plural, columnName: string): number {
+  return COLUMNS[plural].find(({ name }) => name === columnName)?.room ?? 0;
+}
+
 /** One cell for each of `columnsFor(plural)`. `now` in Unix milliseconds. */
 export function rowFor<P extends Plural>(plural: P, object: ObjectOf[P], now: number): string[] {
   const columns: readonly Column<ObjectOf[P]>[] = COLUMNS[plural];

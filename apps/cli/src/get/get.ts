@@ -60,7 +60,7 @@ class GetRun {
     for (const resource of kinds) {
       const table = await this.table(targets.filter((target) => target.resource === resource));
       if (table.rows.length === 0) continue;
-      const look = { ...this.options, watchEvents: false, prefixed: kinds.size > 1, paint };
+      const look = { ...this.options, watch: false, watchEvents: false, prefixed: kinds.size > 1, paint };
       const rows = sortRows(table.rows, this.options.sortBy);
       texts.push(new RowWriter(resource, table.columnDefinitions, look).lines(rows));
     }

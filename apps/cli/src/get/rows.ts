@@ -1,5 +1,5 @@
 import type { Resource, Table, TableColumn } from '@bulwark/views';
-import { objectPath } from '@bulwark/views';
+import { objectPath, usualWidth } from '@bulwark/views';
 import { ColumnWriter, type ColumnShape } from '../output/columns.js';
 import type { Paint } from '../output/colour.js';
 import type { GetOptions } from './options.js';
@@ -19,7 +19,7 @@ export function metadataOf(object: unknown): RowMetadata {
 
 export type RowLook = Pick<
   GetOptions,
-  'allNamespaces' | 'output' | 'headers' | 'showLabels' | 'labelColumns' | 'watchEvents'
+  'allNamespaces' | 'output' | 'headers' | 'showLabels' | 'labelColumns' | 'watch' | 'watchEvents'
 > & {
   /** "kind.group/" stands before each name, since several kinds are shown. */
   readonly prefixed: boolean;
@@ -68,9 +68,9 @@ function shownColumns(resource: Resource, definitions: readonly TableColumn[], l
     const prefix = index === 0 && look.prefixed ? objectPath(resource, '') : '';
     const right =
       definition.type === 'integer' || definition.type === 'number' || RIGHT.has(definition.format);
-    return [
-      { name: definition.name.toUpperCase(), right, cell: (row) => prefix + cellText(row.cells[index]) },
-    ];
+    const room = look.watch ? usualWidth(resource.plural, definition.name) : 0;
+    const name = definition.name.toUpperCase();
+    return [{ name, right, room, cell: (row) => prefix + cellText(row.cells[index]) }];
   });
   return [
     ...(look.watchEvents ? [{ ...extra('EVENT', (_, event) => event), room: 'MODIFIED'.length }] : []),
