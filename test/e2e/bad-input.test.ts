@@ -27,7 +27,7 @@ const documents: readonly (readonly [string, string, RegExp])[] = [
   ['a misspelt field', GOOD('one').replace('timeout:', 'timeuot:'), /spec\.timeuot[\s\S]*timeout/],
   ['a number without a unit', GOOD('one').replace('1s', '1000'), /spec\.timeout\.total[\s\S]*1000/],
   ['a wrong unit', GOOD('one').replace('1s', '1 S'), /spec\.timeout\.total/],
-  ['a duplicate key', `${GOOD('one')}  timeout: { total: 2s }\n`, /duplicate|twice/i],
+  ['a duplicate key', `${GOOD('one')}  timeout: { total: 2s }\n`, /stands in this map already/],
   ['a __proto__ key', `${GOOD('one')}  __proto__: { polluted: true }\n`, /__proto__/],
   ['an alias bomb', aliasBomb(), /alias/i],
   ['10 MB of YAML', `${GOOD('one')}# ${'x'.repeat(10 * 1024 * 1024)}\n`, /MiB|too large|at most/i],

@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { AgentStats, CallerMessage, CallerSettings } from './messages.js';
+import type { AgentStats, CallerCommand, CallerMessage, CallerSettings } from './messages.js';
 
 const program = fileURLToPath(new URL('./caller-main.js', import.meta.url));
 const STOP_MS = 5_000;
@@ -45,6 +45,11 @@ export class CallerFleet {
   /** Changes of agents' breakers of one service since a point of the machine's monotonic clock. */
   changesOf(service: string, sinceMs: number): StateChange[] {
     return this.changes.filter((one) => one.service === service && one.atMs >= sinceMs);
+  }
+
+  /** From now on all agents call these services only. */
+  choose(services: readonly string[]): void {
+    for (const child of this.children) child.send({ type: 'choose', services } satisfies CallerCommand);
   }
 
   /** SIGKILL for the process that holds this agent. */

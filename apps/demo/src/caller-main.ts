@@ -29,8 +29,14 @@ async function stop(): Promise<void> {
 }
 
 process.on('message', (command: CallerCommand) => {
-  if (command.type === 'stats') tell({ type: 'stats', agents: callers.flatMap((caller) => caller.stats()) });
-  else void stop();
+  switch (command.type) {
+    case 'stats':
+      return tell({ type: 'stats', agents: callers.flatMap((caller) => caller.stats()) });
+    case 'choose':
+      return callers.forEach((caller) => caller.choose(command.services));
+    case 'stop':
+      return void stop();
+  }
 });
 // The parent decides when to stop: a Ctrl-C in the terminal reaches it too.
 process.on('SIGINT', () => undefined);

@@ -28,8 +28,10 @@ export class Caller {
   private startedMs = 0;
   private calls = 0;
   private stopped = false;
+  private chosen: readonly Target[];
 
   constructor(private readonly options: CallerOptions) {
+    this.chosen = options.settings.targets;
     for (const { service } of options.settings.targets) {
       const zero = { service, calls: 0, fresh: 0, degraded: 0, rejected: 0, failed: 0 };
       this.counts.set(service, { ...zero, epochs: new Map(), now: { epoch: 0, state: 'closed', share: 1 } });
@@ -61,6 +63,10 @@ export class Caller {
     this.schedule(periodMs);
   }
 
+  choose(services: readonly string[]): void {
+    this.chosen = this.options.settings.targets.filter((target) => services.includes(target.service));
+  }
+
   stats(): AgentStats[] {
     return [...this.counts.values()].map(({ epochs, now: _now, ...counts }) => ({
       ...counts,
@@ -81,7 +87,7 @@ export class Caller {
     this.timer = setTimeout(
       () => {
         this.calls += 1;
-        for (const target of this.options.settings.targets) void this.callOnce(target);
+        for (const target of this.chosen) void this.callOnce(target);
         if (!this.stopped) this.schedule(periodMs);
       },
       Math.max(0, dueMs),

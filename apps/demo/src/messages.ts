@@ -6,7 +6,7 @@ export interface CallerSettings {
   readonly service: string;
   /** One agent for each, all in this process. */
   readonly instances: readonly string[];
-  /** Called services: name and base URL. Each agent calls each of them `callsPerSecond` times a second. */
+  /** Known services: name and base URL. Each agent calls each chosen one `callsPerSecond` times a second. */
   readonly targets: readonly { readonly service: string; readonly url: string }[];
   readonly callsPerSecond: number;
   /** Directory for snapshots on disk; each instance has its own folder in it. */
@@ -47,4 +47,8 @@ export type CallerMessage =
     }
   | { readonly type: 'stats'; readonly agents: readonly AgentStats[] };
 
-export type CallerCommand = { readonly type: 'stats' } | { readonly type: 'stop' };
+export type CallerCommand =
+  | { readonly type: 'stats' }
+  /** From now on calls go to these services only; at the start they go to all. */
+  | { readonly type: 'choose'; readonly services: readonly string[] }
+  | { readonly type: 'stop' };

@@ -109,8 +109,10 @@ async function actsOfTwenty(report: Report, closing: Closing, servers: Servers):
   const stage = stageOf(report, servers, fleet, instances);
 
   report.heading('Act 1: ten consecutive failures, counted over the fleet');
+  fleet.choose([CONSECUTIVE.service]);
   await playAct(CONSECUTIVE, stage);
   report.heading('Act 2: failure rate 50 % of at least 20 calls in 10 s, a window full of successes');
+  fleet.choose([RATE.service]);
   await playAct(RATE, stage);
   await fleet.stop();
 }
