@@ -1,5 +1,4 @@
 import type {
-  AgentIdentity,
   BreakerKey,
   DeciderOptions,
   FleetDecider,
@@ -8,26 +7,26 @@ import type {
   StoredVerdict,
 } from '@bulwark/fleet';
 import type { ForwardResponse, VerdictUpdate } from '@bulwark/protocol';
-import type { Store } from '@bulwark/store';
+import type { Listing, Store } from '@bulwark/store';
 import type { Logger } from '@bulwark/telemetry';
 import { status } from '@grpc/grpc-js';
 import { unavailable } from '../errors/api-error.js';
-import { waitUntil } from '../server/closing.js';
 import type { EraKeeper } from '../index/era-keeper.js';
 import type { PolicyCatalog } from '../policies/policy-catalog.js';
+import { waitUntil, within } from '../server/closing.js';
 import type { AgentRelay } from './agent-relay.js';
-import { keyId, VERDICT_PREFIX } from './breaker-name.js';
-import { DeciderHost, type DeciderAudience } from './decider-host.js';
-import type { FleetLink } from './fleet-link.js';
+import { VERDICT_PREFIX } from './breaker-name.js';
+import { DeciderDesk } from './decider-desk.js';
+import { DeciderHost } from './decider-host.js';
 import { fleetRule } from './fleet-rule.js';
 import { ForwardLink } from './forward-link.js';
-import { ForwardStream, type ForwardCall } from './forward-stream.js';
+import type { ForwardCall } from './forward-stream.js';
 import { LeasedKey, type Held } from './leased-key.js';
 import { CLAIM_KEY, memberText, type Member, type Members } from './members.js';
 import type { PeerClients } from './peer-clients.js';
 import type { VerdictBoard } from './verdict-board.js';
 import type { VerdictFanout } from './verdict-fanout.js';
-import { forcedMessage, verdictMessage } from './verdict-messages.js';
+import { forcedMessage } from './verdict-messages.js';
 
 export interface FleetOptions {
   readonly self: Member;
@@ -50,20 +49,14 @@ export interface FleetOptions {
 const LEASE_MS = 5_000;
 const RECONNECT_MS = 200;
 const RULE_MS = 1_000;
-/** Agents of a replica that died reconnect to another one within this; only then are they held for gone. */
-const ORPHAN_MS = 3_000;
+const LAST_WRITES_MS = 1_000;
 
 /** This replica's part in deciding for the fleet: it decides under the claim, or brings its agents to who does. */
 export class Fleet {
   private readonly claim: LeasedKey;
-  private readonly streams = new Set<ForwardStream>();
-  /** Which way each agent's word comes: a stream, or "here". */
-  private readonly sources = new Map<string, ForwardStream | 'here'>();
-  private readonly orphans = new Set<NodeJS.Timeout>();
-  private host: DeciderHost | undefined;
+  private desk: DeciderDesk | undefined;
   private held: Held | undefined;
   private forward: { link: ForwardLink; address: string } | undefined;
-  private outbox: { verdicts: Map<string, StoredVerdictPush>; removed: BreakerKey[] } | undefined;
   private stopped = false;
 
   constructor(private readonly options: FleetOptions) {
@@ -79,7 +72,7 @@ export class Fleet {
     });
     catalog.listen((changes) => {
       for (const { namespace, name, policy } of changes) {
-        this.host?.setRule({ namespace, policy: name }, fleetRule(policy));
+        this.desk?.host.setRule({ namespace, policy: name }, fleetRule(policy));
       }
     });
     era.listen(() => this.held && this.decide(this.held));
@@ -90,12 +83,12 @@ export class Fleet {
   }
 
   get decides(): boolean {
-    return this.host !== undefined && !this.host.isStopped;
+    return this.desk !== undefined && !this.desk.host.isStopped;
   }
 
   /** Live counts by key; only the deciding replica has them. */
   views(namespace?: string): KeyView[] {
-    return this.host?.views(namespace) ?? [];
+    return this.desk?.host.views(namespace) ?? [];
   }
 
   /** The claim or the members changed. */
@@ -111,25 +104,8 @@ export class Fleet {
 
   /** Takes the stream of another replica; refused unless this one decides. */
   accept(call: ForwardCall): void {
-    if (!this.decides) {
-      call.emit('error', { code: status.UNAVAILABLE, details: 'this replica does not decide' });
-      return;
-    }
-    const stream: ForwardStream = new ForwardStream({
-      call,
-      link: this.localLink(() => stream),
-      counted: (result, count) => this.options.counted(result, count),
-    });
-    this.streams.add(stream);
-    stream.broadcast({ verdicts: this.options.board.alive(performance.now(), () => true), removed: [] });
-    const over = (): void => {
-      if (this.streams.delete(stream)) this.orphan(stream);
-    };
-    for (const event of ['cancelled', 'close', 'error']) call.on(event, over);
-    call.on('end', () => {
-      over();
-      call.end();
-    });
+    if (this.desk !== undefined && this.decides) return this.desk.accept(call);
+    call.emit('error', { code: status.UNAVAILABLE, details: 'this replica does not decide' });
   }
 
   /** Forces or releases a breaker, here or at the replica that decides; resolves when it is stored. */
@@ -139,38 +115,30 @@ export class Fleet {
     if (decider === undefined || decider.id === this.options.self.id) {
       throw unavailable('no replica decides at this moment; try again');
     }
-    const { by, reason, remainingMs, state } = forced ?? {
-      by: '',
-      reason: '',
-      remainingMs: 0,
-      state: undefined,
-    };
     await this.options.peers.force(decider.grpc, {
       key: { ...key },
-      state: state === undefined ? 0 : forcedMessage(state),
-      forMs: remainingMs,
-      by,
-      reason,
+      state: forced === undefined ? 0 : forcedMessage(forced.state),
+      forMs: forced?.remainingMs ?? 0,
+      by: forced?.by ?? '',
+      reason: forced?.reason ?? '',
     });
-  }
-
-  private async forceHere(key: BreakerKey, forced: Forced | undefined): Promise<void> {
-    const known = (): boolean =>
-      fleetRule(this.options.catalog.of(key.namespace).get(key.policy)) !== undefined;
-    // The policy may have been written at another replica a moment ago.
-    if (!(await waitUntil(known, RULE_MS)))
-      throw unavailable('the policy has not reached the deciding replica yet');
-    await this.host?.force(key, forced);
   }
 
   /** Stops deciding and gives the claim back, so that another replica takes it at once. */
   async stop(): Promise<void> {
     this.stopped = true;
-    await this.host?.idle();
+    if (this.desk !== undefined) await within(LAST_WRITES_MS, this.desk.host.idle());
     this.endDeciding('this replica is leaving');
     this.leaveDecider();
-    for (const timer of this.orphans) clearTimeout(timer);
     await this.claim.stop();
+  }
+
+  private async forceHere(key: BreakerKey, forced: Forced | undefined): Promise<void> {
+    const rule = (): unknown => fleetRule(this.options.catalog.of(key.namespace).get(key.policy));
+    // The policy may have been written at another replica a moment ago.
+    const known = await waitUntil(() => rule() !== undefined, RULE_MS);
+    if (!known) throw unavailable('the policy has not reached the deciding replica yet; try again');
+    await this.desk?.host.force(key, forced);
   }
 
   private decide(held: Held): void {
@@ -184,40 +152,54 @@ export class Fleet {
   }
 
   private async begin(held: Held): Promise<void> {
-    const { store, era, catalog, relay, logger } = this.options;
+    const { store, era, relay, logger } = this.options;
+    // Read after the claim is ours: no other decider can write any more.
     const listing = await store.list(VERDICT_PREFIX);
     if (held.lost.aborted || this.stopped || this.held !== held) return;
-    this.host?.stop();
+    this.desk?.close('this replica decides anew');
     this.leaveDecider();
-    this.endStreams();
+    const desk = this.createDesk(held, listing);
+    this.desk = desk;
+    const fields = { token: held.createRevision, era: era.current, verdicts: listing.entries.length };
+    logger.info(fields, 'this replica decides for the fleet');
+    relay.use(desk.link());
+    desk.host.start();
+  }
+
+  private createDesk(held: Held, listing: Listing): DeciderDesk {
+    const { store, era, catalog, logger, board, fanout } = this.options;
     const found = listing.entries.map(({ value }) => JSON.parse(value) as StoredVerdict);
-    const host = new DeciderHost({
-      createDecider: (options) => this.options.createDecider(options),
-      era: era.current,
-      claim: held,
-      store,
-      found,
-      foundRevisions: new Map(listing.entries.map(({ key, modRevision }) => [key, modRevision])),
-      audience: this.audience(),
-      logger,
-      fenced: () => {
-        this.lost(held);
-        this.claim.renounce();
-      },
+    const desk = new DeciderDesk({
+      board,
+      fanout,
+      createHost: (audience) =>
+        new DeciderHost({
+          createDecider: (options) => this.options.createDecider(options),
+          era: era.current,
+          claim: held,
+          store,
+          found,
+          foundRevisions: new Map(listing.entries.map(({ key, modRevision }) => [key, modRevision])),
+          audience,
+          logger,
+          fenced: () => {
+            this.lost(held);
+            this.claim.renounce();
+          },
+        }),
+      deliver: (update) => this.deliver(update),
+      counted: (result, count) => this.options.counted(result, count),
+      transition: (from, to, reason) => this.options.transition(from, to, reason),
     });
-    this.host = host;
-    const token = held.createRevision;
-    logger.info({ token, era: era.current, verdicts: found.length }, 'this replica decides for the fleet');
     for (const policy of catalog.all()) {
       const { namespace, name } = policy.object.metadata;
-      host.setRule({ namespace, policy: name }, fleetRule(policy));
+      desk.host.setRule({ namespace, policy: name }, fleetRule(policy));
     }
     for (const { key } of found) {
-      const policy = catalog.of(key.namespace).get(key.policy);
-      if (fleetRule(policy) === undefined) host.setRule(key, undefined);
+      if (fleetRule(catalog.of(key.namespace).get(key.policy)) === undefined)
+        desk.host.setRule(key, undefined);
     }
-    relay.use(this.localLink(() => 'here'));
-    host.start();
+    return desk;
   }
 
   private lost(held: Held): void {
@@ -228,19 +210,12 @@ export class Fleet {
   }
 
   private endDeciding(why: string): void {
-    if (this.host === undefined) return;
-    this.host.stop();
-    this.host = undefined;
+    const { desk } = this;
+    this.desk = undefined;
+    if (desk === undefined) return;
     this.options.relay.use(undefined);
+    desk.close(why);
     this.options.logger.info({}, why);
-    this.endStreams();
-  }
-
-  /** The other replicas come again, and say anew which agents they speak for. */
-  private endStreams(): void {
-    for (const stream of this.streams) stream.close('this replica does not decide any more, or anew');
-    this.streams.clear();
-    this.sources.clear();
   }
 
   private join(address: string): void {
@@ -274,8 +249,8 @@ export class Fleet {
     }
   }
 
-  /** To this replica's agents, and onto the board for those that come later. */
-  private deliver({ verdicts, removed }: VerdictUpdate): void {
+  /** To this replica's agents, and onto the board for those that come later. @returns what was really said */
+  private deliver({ verdicts, removed }: VerdictUpdate): VerdictUpdate {
     const { board, fanout } = this.options;
     const nowMs = performance.now();
     const changed = verdicts.filter(({ key, version }) => {
@@ -284,88 +259,11 @@ export class Fleet {
         known?.epoch !== version?.epoch || known?.token !== version?.token || known?.era !== version?.era
       );
     });
-    const posted = verdicts.flatMap((verdict) => board.post(verdict, nowMs) ?? []);
+    const said = { verdicts: verdicts.flatMap((verdict) => board.post(verdict, nowMs) ?? []), removed };
     for (const key of removed) board.remove(key);
-    fanout.send({ verdicts: posted, removed });
-    for (const stream of this.streams) stream.broadcast({ verdicts: posted, removed });
+    fanout.send(said);
     for (const { key } of changed) if (key) this.options.changed(key);
     for (const key of removed) this.options.changed(key);
+    return said;
   }
-
-  private audience(): DeciderAudience {
-    return {
-      push: (verdict, ttlMs) => {
-        this.countTransition(verdict);
-        this.post().verdicts.set(keyId(verdict.key), { verdict, ttlMs });
-      },
-      remove: (key) => {
-        this.post().verdicts.delete(keyId(key));
-        this.post().removed.push(key);
-      },
-      poll: ({ pollId, key, agents }) => {
-        const poll = { pollId, keys: [{ ...key }] };
-        const here = agents.filter((id) => this.sources.get(id) === 'here');
-        if (here.length > 0) this.options.fanout.poll(poll, here);
-        for (const stream of this.streams) stream.poll(poll, agents);
-      },
-    };
-  }
-
-  private countTransition({ key, version, transitions }: StoredVerdict): void {
-    const last = transitions.at(-1);
-    const known = this.options.board.get(key)?.version;
-    if (last === undefined || last.epoch !== version.epoch || known?.epoch === version.epoch) return;
-    this.options.transition(last.from, last.to, last.reason);
-  }
-
-  /** What is pushed in one instant goes out together. */
-  private post(): NonNullable<Fleet['outbox']> {
-    if (this.outbox !== undefined) return this.outbox;
-    const outbox = (this.outbox = { verdicts: new Map<string, StoredVerdictPush>(), removed: [] });
-    queueMicrotask(() => {
-      this.outbox = undefined;
-      const verdicts = [...outbox.verdicts.values()].map(({ verdict, ttlMs }) =>
-        verdictMessage(verdict, ttlMs),
-      );
-      if (!this.stopped) this.deliver({ verdicts, removed: outbox.removed });
-    });
-    return outbox;
-  }
-
-  /** An agent belongs to the way it came last; what an older way says of its end is ignored. */
-  private localLink(source: () => ForwardStream | 'here'): FleetLink {
-    return {
-      agentUp: (agent) => {
-        this.sources.set(agent.id, source());
-        this.host?.agentUp(agent);
-      },
-      agentDown: (agent) => {
-        if (this.sources.get(agent.id) !== source()) return;
-        this.sources.delete(agent.id);
-        this.host?.agentDown(agent);
-      },
-      report: (agent, report) => {
-        if (this.sources.get(agent.id) === source()) this.host?.report(agent, report);
-      },
-    };
-  }
-
-  private orphan(stream: ForwardStream): void {
-    const timer = setTimeout(() => {
-      this.orphans.delete(timer);
-      for (const agent of stream.agents.values()) this.gone(agent, stream);
-    }, ORPHAN_MS);
-    this.orphans.add(timer);
-  }
-
-  private gone(agent: AgentIdentity, stream: ForwardStream): void {
-    if (this.sources.get(agent.id) !== stream) return;
-    this.sources.delete(agent.id);
-    this.host?.agentDown(agent);
-  }
-}
-
-interface StoredVerdictPush {
-  readonly verdict: StoredVerdict;
-  readonly ttlMs: number;
 }
