@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { AgentStats, CallerCommand, CallerMessage, CallerSettings } from './messages.js';
 
-const program = fileURLToPath(new URL('./caller-main.js', import.meta.url));
+const program = fileURLToPath(new URL('../dist/caller-main.js', import.meta.url));
 const STOP_MS = 5_000;
 
 export interface StateChange {
@@ -21,6 +21,8 @@ export class CallerFleet {
 
   start(settings: CallerSettings): void {
     const child = fork(program, [JSON.stringify(settings)], {
+      // No flags of this process: a test runner's would make the built program look for sources.
+      execArgv: [],
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     this.children.push(child);

@@ -33,7 +33,7 @@ export async function startDependency(
   port: number,
   services: readonly string[],
 ): Promise<Program & { port: number }> {
-  const file = fileURLToPath(new URL('./dependency-main.js', import.meta.url));
+  const file = fileURLToPath(new URL('../dist/dependency-main.js', import.meta.url));
   const program = await startProgram('dependency', process.execPath, [file, String(port), ...services]);
   return { ...program, port: Number(program.listening['port']) };
 }
