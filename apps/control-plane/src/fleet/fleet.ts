@@ -1,11 +1,4 @@
-import type {
-  BreakerKey,
-  DeciderOptions,
-  FleetDecider,
-  Forced,
-  KeyView,
-  StoredVerdict,
-} from '@bulwark/fleet';
+import type { BreakerKey, DeciderOptions, FleetDecider, Forced, KeyView } from '@bulwark/fleet';
 import type { ForwardResponse, VerdictUpdate } from '@bulwark/protocol';
 import type { Listing, Store } from '@bulwark/store';
 import type { Logger } from '@bulwark/telemetry';
@@ -15,7 +8,7 @@ import type { EraKeeper } from '../index/era-keeper.js';
 import type { PolicyCatalog } from '../policies/policy-catalog.js';
 import { waitUntil, within } from '../server/closing.js';
 import type { AgentRelay } from './agent-relay.js';
-import { VERDICT_PREFIX } from './breaker-name.js';
+import { parseVerdict, VERDICT_PREFIX } from './breaker-name.js';
 import { DeciderDesk } from './decider-desk.js';
 import { DeciderHost } from './decider-host.js';
 import { fleetRule } from './fleet-rule.js';
@@ -168,7 +161,7 @@ export class Fleet {
 
   private createDesk(held: Held, listing: Listing): DeciderDesk {
     const { store, era, catalog, logger, board, fanout } = this.options;
-    const found = listing.entries.map(({ value }) => JSON.parse(value) as StoredVerdict);
+    const found = listing.entries.flatMap(({ value }) => parseVerdict(value) ?? []);
     const desk = new DeciderDesk({
       board,
       fanout,

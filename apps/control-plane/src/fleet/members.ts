@@ -1,3 +1,4 @@
+import { readRecord } from '../objects/json-value.js';
 import type { StoreMirror } from '../index/store-mirror.js';
 import type { ReplicaPlace } from '../distribution/agent-registry.js';
 
@@ -50,7 +51,6 @@ export function memberText(member: Member): string {
 }
 
 function parse(value: string | undefined): Member | undefined {
-  if (value === undefined) return undefined;
-  const { id, grpc } = JSON.parse(value) as Partial<Member>;
+  const { id, grpc } = readRecord(value) ?? {};
   return typeof id === 'string' && typeof grpc === 'string' ? { id, grpc } : undefined;
 }

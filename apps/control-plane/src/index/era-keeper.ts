@@ -1,5 +1,6 @@
 import { StoreError, type Store } from '@bulwark/store';
 import type { Logger } from '@bulwark/telemetry';
+import { readRecord } from '../objects/json-value.js';
 import type { StoreMirror } from './store-mirror.js';
 
 export const META_PREFIX = '/bulwark/meta/';
@@ -80,7 +81,6 @@ export class EraKeeper {
 }
 
 function eraIn(value: string | undefined): number {
-  if (value === undefined) return 0;
-  const { era } = JSON.parse(value) as { era?: unknown };
+  const era = readRecord(value)?.['era'];
   return Number.isSafeInteger(era) ? Number(era) : 0;
 }

@@ -80,6 +80,16 @@ describe('the mirror of a prefix', () => {
     expect(await mirror.confirm(1_000, 80)).toBe(false);
   });
 
+  it('finds by comparing what a watch lost without a word', async () => {
+    const watchful = new StoreMirror({ store, prefix: '/a/', logger, compareEveryMs: 50 });
+    watchful.start();
+    await eventually(() => watchful.loaded);
+    store.silently((entries) => entries.delete('/a/team/1'), 9);
+    await eventually(() => watchful.entries.size === 1);
+    expect(watchful.revision).toBe(9);
+    await watchful.stop();
+  });
+
   it('tries again when the store does not answer', async () => {
     const late = new StoreMirror({ store, prefix: '/a/', logger });
     store.failNext.set('list', new StoreError('unavailable', 'away'));

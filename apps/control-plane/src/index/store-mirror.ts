@@ -24,9 +24,14 @@ export interface MirrorOptions {
   /** Ends in "/". */
   readonly prefix: string;
   readonly logger: Logger;
+  /** How often the mirror is compared with the store; default once a minute. */
+  readonly compareEveryMs?: number;
 }
 
 const RETRY_MS = 500;
+const COMPARE_EVERY_MS = 60_000;
+/** A change that was committed is told by the watch within this, if it is told at all. */
+const TOLD_WITHIN_MS = 2_000;
 
 /**
  * A prefix of the store in memory: a list, then a watch from its revision on. When the watch's history is gone it
@@ -38,6 +43,7 @@ export class StoreMirror {
   private readonly waiters = new Set<{ revision: number; resolve: (reached: boolean) => void }>();
   private readonly stopping = new AbortController();
   private running: Promise<void> | undefined;
+  private comparing: NodeJS.Timeout | undefined;
   private isLoaded = false;
   private at = 0;
 
@@ -62,10 +68,16 @@ export class StoreMirror {
 
   start(): void {
     this.running ??= this.run();
+    const everyMs = this.options.compareEveryMs ?? COMPARE_EVERY_MS;
+    this.comparing ??= setInterval(() => {
+      // The store is away: the watch says so, and this is tried again.
+      this.compare().catch(() => undefined);
+    }, everyMs);
   }
 
   async stop(): Promise<void> {
     this.stopping.abort();
+    clearInterval(this.comparing);
     for (const waiter of this.waiters) waiter.resolve(false);
     await this.running;
   }
@@ -99,6 +111,21 @@ export class StoreMirror {
     await this.reach(newest, Math.max(0, until - performance.now()));
     if (listing.revision >= revision && this.equals(listing)) this.advance(listing.revision);
     return this.at >= revision;
+  }
+
+  /** Repairs what a watch lost without a word: nothing should, and then nobody would know. */
+  private async compare(): Promise<void> {
+    const { store, prefix, logger } = this.options;
+    if (!this.isLoaded || this.stopping.signal.aborted) return;
+    const at = this.at;
+    const listing = await store.list(prefix);
+    if (this.equals(listing)) return;
+    if (await this.reach(at + 1, TOLD_WITHIN_MS)) return;
+    const lost = this.difference(listing);
+    if (this.at !== at || lost.length === 0 || this.stopping.signal.aborted) return;
+    logger.error({ prefix, changes: lost.length }, 'the watch lost changes; they were found by comparing');
+    this.at = Math.max(this.at, listing.revision);
+    this.publish(lost);
   }
 
   private equals(listing: Listing): boolean {

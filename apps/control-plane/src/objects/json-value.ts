@@ -32,6 +32,17 @@ function refuseUnsafe(value: unknown, depth: number): void {
   }
 }
 
+/** A record of the store as a map; undefined when it is none: somebody wrote it by hand. */
+export function readRecord(text: string | undefined): JsonMap | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isMap(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Equal as JSON, whatever the order of keys; a key with `undefined` is an absent one. */
 export function jsonEquals(a: unknown, b: unknown): boolean {
   if (a === b) return true;

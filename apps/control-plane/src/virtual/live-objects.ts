@@ -1,7 +1,7 @@
-import type { StoredVerdict } from '@bulwark/fleet';
 import type { AgentRegistry } from '../distribution/agent-registry.js';
 import type { Distribution } from '../distribution/distribution.js';
 import { tallyOf, type Tally } from '../distribution/policy-tally.js';
+import { parseVerdict } from '../fleet/breaker-name.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Members } from '../fleet/members.js';
 import type { PeerClients, VirtualKind } from '../fleet/peer-clients.js';
@@ -110,8 +110,9 @@ export class LiveObjects {
 
   private storedBreakers(note: string): Loaded {
     const { verdicts, catalog } = this.options;
-    const objects = [...verdicts.entries.values()].map(({ value }) => {
-      const verdict = JSON.parse(value) as StoredVerdict;
+    const objects = [...verdicts.entries.values()].flatMap(({ value }) => {
+      const verdict = parseVerdict(value);
+      if (verdict === undefined) return [];
       const policy = catalog.of(verdict.key.namespace).get(verdict.key.policy);
       return breakerObject(storedView(verdict, note), policy?.object);
     });
