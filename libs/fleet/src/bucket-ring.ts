@@ -46,16 +46,28 @@ export class BucketRing {
   /** What lies in the `windowMs` before `nowMs`, added to `sum`. */
   sum(windowMs: number, nowMs: number, sum: Amounts): void {
     if (this.head < 0) return;
-    const fromMs = nowMs - windowMs;
-    const oldest = Math.floor(fromMs / this.bucketMs);
-    const lowest = Math.max(oldest, this.head - this.buckets + 1, 0);
-    for (let bucket = this.head; bucket >= lowest; bucket -= 1) {
-      const part = bucket === oldest ? oldest + 1 - fromMs / this.bucketMs : 1;
-      const cell = (bucket % this.buckets) * CHANNELS;
-      sum.successes += part * (this.cells[cell] ?? 0);
-      sum.failures += part * (this.cells[cell + 1] ?? 0);
-      sum.third += part * (this.cells[cell + 2] ?? 0);
+    const { cells, buckets, head } = this;
+    const fromBucket = (nowMs - windowMs) / this.bucketMs;
+    const oldest = Math.floor(fromBucket);
+    const whole = Math.max(oldest + 1, head - buckets + 1, 0);
+    let [successes, failures, third] = [0, 0, 0];
+    let cell = (head % buckets) * CHANNELS;
+    for (let bucket = head; bucket >= whole; bucket -= 1) {
+      successes += cells[cell] ?? 0;
+      failures += cells[cell + 1] ?? 0;
+      third += cells[cell + 2] ?? 0;
+      cell = cell === 0 ? (buckets - 1) * CHANNELS : cell - CHANNELS;
     }
+    if (oldest >= 0 && oldest <= head && oldest > head - buckets) {
+      const part = oldest + 1 - fromBucket;
+      const cut = (oldest % buckets) * CHANNELS;
+      successes += part * (cells[cut] ?? 0);
+      failures += part * (cells[cut + 1] ?? 0);
+      third += part * (cells[cut + 2] ?? 0);
+    }
+    sum.successes += successes;
+    sum.failures += failures;
+    sum.third += third;
   }
 
   private put(bucket: number, part: number, amounts: Amounts): void {

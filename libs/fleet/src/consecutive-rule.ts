@@ -5,12 +5,12 @@ import { capOf, NO_CALL, ROUNDING } from './weigh.js';
 
 /** Only outcomes this recent belong to a run: older failures say nothing of now. */
 const RUN_MS = 500;
-/** An agent with an outcome within this is there, for the least number of agents that must see a fault. */
-const PRESENT_MS = 10_000;
 
 export interface ConsecutiveCase {
   readonly failures: number;
   readonly quorum: Quorum;
+  /** Agents with an outcome lately. */
+  readonly present: number;
   readonly nowMs: number;
   /** Newest success of any agent, by the decider's time. */
   readonly lastSuccessMs: number;
@@ -31,10 +31,8 @@ export function judgeConsecutive(series: readonly AgentSeries[], rule: Consecuti
   reserve(series.length);
   let active = 0;
   let failing = 0;
-  let present = 0;
   for (const one of series) {
     if (!one.agent.up) continue;
-    if (nowMs - one.outcomeMs <= PRESENT_MS) present += 1;
     one.judged.sum(RUN_MS, nowMs, amounts);
     const failures = failuresSince(one, fromMs, nowMs);
     if (failures < NO_CALL) {
@@ -48,7 +46,7 @@ export function judgeConsecutive(series: readonly AgentSeries[], rule: Consecuti
   if (failing === 0) return CALM;
   const total = cappedSum(failing);
   if (total < rule.failures - ROUNDING) return CALM;
-  const needed = quorumOf(rule.quorum, { active }, present);
+  const needed = quorumOf(rule.quorum, { active }, rule.present);
   const message =
     `${Math.round(total)} failures and no success in the last ${seconds(nowMs - fromMs)}, ` +
     `seen by ${failing} of ${active} agents (quorum ${needed}); rule: ${rule.failures} consecutive failures`;

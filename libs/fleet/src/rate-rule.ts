@@ -22,6 +22,8 @@ export interface RateCase {
   readonly rule: RateRule & { readonly window: { readonly ms: number } };
   readonly reason: Extract<TripReason, 'failure-rate' | 'slow-rate'>;
   readonly quorum: Quorum;
+  /** Agents with an outcome lately. */
+  readonly present: number;
   readonly nowMs: number;
   /** The fleet has been observed since; the full window is filled when that is its length ago. */
   readonly observedFromMs: number;
@@ -43,19 +45,15 @@ export function judgeRate(series: readonly AgentSeries[], rate: RateCase): Judge
   const { rule, reason, nowMs } = rate;
   const bad = reason === 'failure-rate' ? 'failures' : 'slow';
   let localised: Judgement | undefined;
-  let present = 0;
   let note: string | undefined;
   for (const ms of judgedWindows(rule.window.ms)) {
     const full = ms === rule.window.ms;
     const counts = weigh(series, { ms, nowMs, bad, ratio: rule.ratio });
-    if (full) {
-      present = counts.active;
-      note = noteOf(rule, counts);
-    }
+    if (full) note = noteOf(rule, counts);
     if (counts.bad < ROUNDING) return localised ?? { kind: 'calm', note };
     const filled = full && nowMs - rate.observedFromMs >= ms;
     if (!(filled ? holds(rule, counts) : holdsStrictly(rule, counts))) continue;
-    const needed = quorumOf(rate.quorum, counts, present);
+    const needed = quorumOf(rate.quorum, counts, rate.present);
     const message = messageOf(rate, counts, { ms, needed });
     if (counts.failing >= needed) return { kind: 'trips', reason, message };
     localised ??= { kind: 'localised', reason, message };
@@ -94,7 +92,7 @@ function messageOf(
   const { rule } = rate;
   const what = rate.reason === 'failure-rate' ? 'failed' : 'were slow';
   return (
-    `${percent(counts.bad, counts.calls)} of ${Math.round(counts.calls)} calls ${what} in ${seconds(window.ms)}, ` +
+    `${percent(counts.bad, counts.calls)} of ${Math.round(counts.calls)} calls ${what} in ${seconds(Math.min(window.ms, rate.nowMs - rate.observedFromMs))}, ` +
     `seen by ${counts.failing} of ${counts.active} agents (quorum ${window.needed}); ` +
     `rule: ${percent(rule.ratio, 1)} of at least ${rule.minimumCalls} calls in ${seconds(rule.window.ms)}`
   );

@@ -12,14 +12,21 @@ export interface TripCase {
   readonly observedFromMs: number;
 }
 
+/**
+ * An agent with an outcome within this (or the rule's window, if longer) is there, even if it has just gone: the only
+ * agent heard at this moment is not the only one there is.
+ */
+const PRESENT_MS = 10_000;
+
 /** Any rule that holds trips. The strongest word of all rules. */
 export function judgeTrip(series: readonly AgentSeries[], trip: TripCase): Judgement {
   const { settings, nowMs } = trip;
   const { consecutiveFailures, failureRate, slowRate } = settings.trip;
   const { quorum } = settings;
+  const present = presentAgents(series, nowMs, Math.max(PRESENT_MS, longestWindowMs(settings)));
   let word: Judgement = CALM;
   if (consecutiveFailures !== undefined) {
-    word = judgeConsecutive(series, { ...trip, failures: consecutiveFailures, quorum });
+    word = judgeConsecutive(series, { ...trip, failures: consecutiveFailures, quorum, present });
   }
   const rates: [RateRule | undefined, RateCase['reason']][] = [
     [failureRate, 'failure-rate'],
@@ -29,7 +36,7 @@ export function judgeTrip(series: readonly AgentSeries[], trip: TripCase): Judge
     if (word.kind === 'trips' || rule === undefined || !isTimed(rule)) continue;
     word = stronger(
       word,
-      judgeRate(series, { rule, reason, quorum, nowMs, observedFromMs: trip.observedFromMs }),
+      judgeRate(series, { rule, reason, quorum, present, nowMs, observedFromMs: trip.observedFromMs }),
     );
   }
   return word;
@@ -41,6 +48,12 @@ export function longestWindowMs(settings: BreakerSettings): number {
     rule !== undefined && 'ms' in rule.window ? rule.window.ms : 0,
   );
   return Math.max(1000, ...windows);
+}
+
+function presentAgents(series: readonly AgentSeries[], nowMs: number, withinMs: number): number {
+  let present = 0;
+  for (const one of series) if (nowMs - one.outcomeMs <= withinMs) present += 1;
+  return present;
 }
 
 function stronger(one: Judgement, other: Judgement): Judgement {
