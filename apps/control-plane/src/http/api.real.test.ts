@@ -271,6 +271,11 @@ describe('a watch', () => {
 });
 
 describe('a replica', () => {
+  it('has every namespace, as kubectl asks before it says that an object is not there', async () => {
+    expect((await api.call('GET', '/api/v1/namespaces/anything')).code).toBe(200);
+    expect((await api.call('GET', '/api/v1/namespaces/No_Name')).code).toBe(404);
+  });
+
   it('tells its health, its version and its metrics', async () => {
     expect((await api.call('GET', '/healthz')).code).toBe(200);
     const metrics = await (await fetch(`http://${replica.http}/metrics`)).text();

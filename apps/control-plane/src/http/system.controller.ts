@@ -1,10 +1,13 @@
-import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
+import { Controller, Get, Inject, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError } from '../errors/api-error.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Health } from '../server/health.js';
 import { VERSION } from '../server/version.js';
 import { DISCOVERY } from './discovery.js';
 import { HEALTH, METRICS } from './tokens.js';
+
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** What is not about objects: discovery, health, metrics, version. */
 @Controller()
@@ -18,6 +21,15 @@ export class SystemController {
   discovery(@Req() request: FastifyRequest): unknown {
     const path = request.url.split('?')[0]?.replace(/\/$/, '') ?? '';
     return DISCOVERY[path];
+  }
+
+  /** Namespaces are there by being named; kubectl asks for one before it believes that an object is not found. */
+  @Get('api/v1/namespaces/:name')
+  namespace(@Param('name') name: string): unknown {
+    if (!NAMESPACE.test(name)) {
+      throw new ApiError('NotFound', `namespaces "${name}" not found`, { name, kind: 'namespaces' });
+    }
+    return { kind: 'Namespace', apiVersion: 'v1', metadata: { name }, spec: {}, status: { phase: 'Active' } };
   }
 
   @Get('version')
