@@ -44,6 +44,7 @@ export class SimAgent {
   gate: BreakerGate;
   private timing: ReportTiming;
   private paused = false;
+  private readLate = false;
   private readonly backlog: (() => void)[] = [];
   private rejectedMs = -Infinity;
 
@@ -64,9 +65,14 @@ export class SimAgent {
     return { id: this.id, incarnation, namespace: 'sim', service: 'caller', labels };
   }
 
-  /** It could make a probe call now. */
+  /**
+   * It could make a probe call now, by a permit that arrived in time. One that lay unread while the process was paused lives
+   * longer than its giver thinks, since its time is counted from when it is read; what the process did not see, it cannot
+   * know. Such a permit is void as soon as the next verdict, which lies unread behind it, is read too.
+   */
   get holdsPermit(): boolean {
     const { nowMs } = this.options.queue;
+    if (this.readLate) return false;
     const { state, by } = this.gate.stateAt(nowMs);
     return this.alive && by === 'fleet' && state === 'half-open' && !this.gate.wouldRefuse(nowMs);
   }
@@ -110,9 +116,11 @@ export class SimAgent {
     });
   }
 
-  /** A verdict arrived. Answers (later, when it is paused) whether it was accepted. */
+  /** A verdict arrived; a paused process reads it later. */
   receive(verdict: StoredVerdict, ttlMs: number): void {
+    const late = this.paused;
     this.awake(() => {
+      this.readLate = late;
       const { nowMs } = this.options.queue;
       const taken = this.toFleetVerdict(verdict, ttlMs);
       this.gate.applyVerdict(taken, nowMs);

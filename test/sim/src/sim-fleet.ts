@@ -78,6 +78,7 @@ export class SimFleet {
   /** Hears what is in force, and tells everything. */
   connect(agent: SimAgent): void {
     agent.connected = true;
+    this.lostMs[agent.index] = this.queue.nowMs;
     this.host.agentUp(agent.identity);
     if (this.posted !== undefined) {
       const { verdict, atMs } = this.posted;

@@ -38,7 +38,7 @@ export class TruthLog {
     const { nowMs, judgedFromMs } = at;
     this.forget(nowMs);
     if (reason === 'consecutive-failures') return this.doubtsRun(nowMs, reachable);
-    return this.doubtsRate(nowMs, judgedFromMs) ?? this.doubtsQuorum(nowMs, reachable);
+    return this.doubtsRate(nowMs, judgedFromMs, reachable) ?? this.doubtsQuorum(nowMs, reachable);
   }
 
   private doubtsRun(nowMs: number, reachable: (agent: number) => boolean): string | undefined {
@@ -52,17 +52,28 @@ export class TruthLog {
     return this.doubtsQuorum(nowMs, reachable);
   }
 
-  private doubtsRate(nowMs: number, judgedFromMs: number): string | undefined {
+  private doubtsRate(
+    nowMs: number,
+    judgedFromMs: number,
+    reachable: (agent: number) => boolean,
+  ): string | undefined {
     const rule = this.settings.trip.failureRate;
     if (rule === undefined || !('ms' in rule.window)) return undefined;
     let most = 0;
-    for (let windowMs = rule.window.ms; windowMs >= 250; windowMs /= 2) {
+    // Successes are told once a second and spread over it, so the window the decider saw may be a little shorter in truth.
+    for (let windowMs = rule.window.ms; windowMs >= 250; windowMs *= 0.8) {
       const inside = this.outcomes.filter(
         ({ atMs }) => atMs >= Math.max(judgedFromMs, nowMs - windowMs - ASKED_MS),
       );
       if (inside.length < rule.minimumCalls / 2) continue;
       // No agent counts for more than twice the median, so the plain ratio may be that much lower.
-      most = Math.max(most, ratioOfAgents(inside), inside.filter(({ ok }) => !ok).length / inside.length);
+      const heard = inside.filter(({ agent }) => reachable(agent));
+      most = Math.max(
+        most,
+        ratioOfAgents(inside),
+        ratioOfAgents(heard),
+        inside.filter(({ ok }) => !ok).length / inside.length,
+      );
     }
     return most >= rule.ratio - 0.1 ? undefined : `tripped at a true ratio of ${most.toFixed(2)}`;
   }
