@@ -23,6 +23,7 @@ export interface CallerOptions {
 /** One agent that calls each target at a steady rate and counts what it gets. */
 export class Caller {
   private readonly counts = new Map<string, TargetCounts>();
+  private readonly serviceOf = new Map<string, string>();
   private bulwark: Bulwark | undefined;
   private timer: NodeJS.Timeout | undefined;
   private startedMs = 0;
@@ -53,7 +54,9 @@ export class Caller {
 
   /** Whether every target has a policy in force here. */
   hasPolicies(): boolean {
-    const guarded = new Set(this.bulwark?.state().policies.map((one) => one.service));
+    const policies = this.bulwark?.state().policies ?? [];
+    for (const { policy, service } of policies) this.serviceOf.set(policy, service);
+    const guarded = new Set(this.serviceOf.values());
     return this.options.settings.targets.every((target) => guarded.has(target.service));
   }
 
@@ -126,9 +129,8 @@ export class Caller {
 
   private heard(event: EngineEvent): void {
     if (event.type !== 'verdict' && event.type !== 'breaker-transition') return;
-    const service = this.bulwark
-      ?.state()
-      .policies.find((one) => one.policy === policyName(event.policy))?.service;
+    const atMs = machineMs();
+    const service = this.serviceOf.get(policyName(event.policy));
     const counts = service === undefined ? undefined : this.counts.get(service);
     if (service === undefined || counts === undefined) return;
     if (event.type === 'verdict') {
@@ -136,7 +138,7 @@ export class Caller {
       counts.now = { epoch: version.epoch, state, share };
     }
     const state = event.type === 'verdict' ? event.verdict.state : event.transition.to;
-    this.options.onState({ agent: this.options.instance, service, state, atMs: machineMs() });
+    this.options.onState({ agent: this.options.instance, service, state, atMs });
   }
 }
 
