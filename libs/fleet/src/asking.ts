@@ -3,14 +3,17 @@
  * is always biased towards failures: with forty per cent of calls failing, the last quarter second can look dead. Before a
  * decision against the dependency the agents that may know better are asked for their counters, once, and the decision is
  * taken on the complete counts: when all have answered or reported, or 40 ms later, so that dead or paused agents cannot
- * block it. A candidate that is not confirmed is dropped. At most one poll per key in 50 ms; a rule at exactly its
- * boundary makes candidates all the time, so the gap doubles with each one that fails, up to 1 s, until ten seconds pass
- * without a failed one.
+ * block it. A candidate that is not confirmed is dropped. At most one poll per key in 25 ms. When a dependency dies, answers
+ * that were under way may refute the first candidates, so two of them cost nothing; a rule at exactly its boundary makes
+ * candidates all the time, so from the third on the gap doubles with each one that fails, up to 1 s, until ten seconds
+ * pass without a failed one.
  */
 import type { AgentSeries } from './agent-series.js';
 
 const ANSWER_MS = 40;
-const GAP_MS = 50;
+const GAP_MS = 25;
+/** Candidates in a row that may fail before the gap grows. */
+const FREE_FAILURES = 2;
 const MAX_GAP_MS = 1_000;
 const QUIET_MS = 10_000;
 /** Who reported the key within this may have outcomes of it. */
@@ -25,7 +28,7 @@ interface Question {
 
 export class Asking {
   private question: Question | undefined;
-  private gapMs = GAP_MS;
+  private failures = 0;
   private notBeforeMs = -Infinity;
   private failedMs = -Infinity;
 
@@ -51,9 +54,9 @@ export class Asking {
   }
 
   ask(pollId: number, agents: readonly string[], nowMs: number): void {
-    if (nowMs - this.failedMs > QUIET_MS) this.gapMs = GAP_MS;
+    if (nowMs - this.failedMs > QUIET_MS) this.failures = 0;
     this.question = { pollId, deadlineMs: nowMs + ANSWER_MS, waiting: new Set(agents) };
-    this.notBeforeMs = nowMs + this.gapMs;
+    this.notBeforeMs = nowMs + GAP_MS;
   }
 
   /** An agent reported, or went away. */
@@ -74,7 +77,8 @@ export class Asking {
   refuted(nowMs: number): void {
     this.question = undefined;
     this.failedMs = nowMs;
-    this.gapMs = Math.min(MAX_GAP_MS, 2 * this.gapMs);
-    this.notBeforeMs = nowMs + this.gapMs;
+    this.failures += 1;
+    const gapMs = GAP_MS * 2 ** Math.max(0, this.failures - FREE_FAILURES);
+    this.notBeforeMs = nowMs + Math.min(MAX_GAP_MS, gapMs);
   }
 }
