@@ -1,5 +1,4 @@
 import type { AgentIdentity } from './contract.js';
-import type { AgentSeries } from './agent-series.js';
 
 /** One start of one agent, as far as this decider heard of it. */
 export interface AgentEntry {
@@ -13,7 +12,8 @@ export interface AgentEntry {
   reportedMs: number;
   /** Every report since its very first was for this decider: what is unknown here did not exist before. */
   sinceBirth: boolean;
-  readonly series: Set<AgentSeries>;
+  /** What it said of the keys it calls; left when it is gone for good. */
+  readonly series: Set<{ leave(): void }>;
 }
 
 /** A broken stream comes back with the same incarnation: its counts are kept so long. */

@@ -9,6 +9,8 @@ import { judgeStep, stepTotals } from './step-rules.js';
 import { judgeTrip } from './trip-rules.js';
 import type { Change } from './verdict-record.js';
 
+export type { Change } from './verdict-record.js';
+
 /** What a look at a key needs. */
 export interface Scene {
   readonly nowMs: number;

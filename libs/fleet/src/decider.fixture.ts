@@ -47,7 +47,8 @@ export class TestAgent {
   runFailures = 0;
   private runFromMs = 0;
   private lastSuccessMs: number | undefined;
-  private reportedMs: number;
+  /** When the first count that was not reported yet was made. */
+  private fromMs: number | undefined;
   probe: ProbeResult | undefined;
   step: StepCounts | undefined;
   localState: KeyCounts['localState'] = 'closed';
@@ -59,10 +60,10 @@ export class TestAgent {
     readonly zone = 'a',
   ) {
     this.id = `shop/storefront/${name}`;
-    this.reportedMs = world.ms;
   }
 
   succeed(count = 1): this {
+    this.fromMs ??= this.world.ms;
     this.successes += count;
     this.runFailures = 0;
     this.lastSuccessMs = this.world.ms;
@@ -70,6 +71,7 @@ export class TestAgent {
   }
 
   fail(count = 1): this {
+    this.fromMs ??= this.world.ms;
     if (this.runFailures === 0) this.runFromMs = this.world.ms;
     this.failures += count;
     this.runFailures += count;
@@ -77,6 +79,7 @@ export class TestAgent {
   }
 
   reject(count = 1): this {
+    this.fromMs ??= this.world.ms;
     this.rejected += count;
     return this;
   }
@@ -85,8 +88,8 @@ export class TestAgent {
   report(key: BreakerKey, inForce: StoredVerdict | undefined, pollId = 0): AgentReport {
     const nowMs = this.world.ms;
     this.sequence += 1;
-    const coversMs = Math.max(1, nowMs - this.reportedMs);
-    this.reportedMs = nowMs;
+    const coversMs = Math.max(1, nowMs - (this.fromMs ?? nowMs));
+    this.fromMs = undefined;
     const { rule, successes, failures, slow, rejected, runFailures, probe, step, localState } = this;
     const counts: KeyCounts = {
       key,
@@ -243,5 +246,58 @@ export class World {
         }
       }
     }
+  }
+}
+
+/** Ten failures of the first two agents within half a second, the last one at the world's present time then. */
+export function trip(world: World): void {
+  const [one, two] = world.agents;
+  if (one === undefined || two === undefined) throw new Error('a trip needs two agents');
+  for (let pair = 0; pair < 5; pair += 1) {
+    world.advance(pair === 0 ? 0 : 100);
+    for (const agent of [one, two]) world.report(agent.fail());
+  }
+}
+
+/** All agents had calls rejected just now. */
+export function demand(world: World): void {
+  for (const agent of world.agents) world.report(agent.reject());
+}
+
+/** Trips, and lets the cooldown pass while all agents have demand. */
+export function tripToProbe(world: World): void {
+  trip(world);
+  passCooldown(world);
+}
+
+/** From open to the first permit. */
+export function passCooldown(world: World): void {
+  world.advance((world.verdict?.cooldownMs ?? 0) - 1);
+  demand(world);
+  world.advance(1);
+}
+
+/** The agent that holds the present permit. */
+export function holderOf(world: World): TestAgent {
+  const holder = world.agents.find(({ id }) => id === world.verdict?.permit?.agent);
+  if (holder === undefined) throw new Error('nobody holds a permit');
+  return holder;
+}
+
+/** The holder reports how its probe ended. */
+export function endProbe(world: World, outcome: ProbeResult['outcome'], calls = 1): void {
+  const holder = holderOf(world);
+  if (world.verdict === undefined) return;
+  if (outcome === 'success') holder.succeed(calls);
+  if (outcome === 'failure') holder.fail();
+  holder.probe = { version: world.verdict.version, outcome, calls };
+  world.report(holder);
+}
+
+/** Every agent reports these counts of the present step. */
+export function stepCounts(world: World, counts: Partial<StepCounts>): void {
+  for (const agent of world.agents) {
+    agent.step = { offered: 100, admitted: 10, successes: 0, failures: 0, slow: 0, ...counts };
+    world.report(agent);
   }
 }

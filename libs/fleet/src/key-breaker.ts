@@ -1,15 +1,16 @@
-import type { BreakerSettings, VerdictVersion } from '@bulwark/resilience';
-import { compareVersions } from '@bulwark/resilience';
+import { type BreakerSettings, compareVersions, type VerdictVersion } from '@bulwark/resilience';
 import type { AgentEntry } from './agent-roster.js';
-import { Asking } from './asking.js';
 import { assertLegal, type BreakerState } from './breaker-state.js';
-import { PERMIT_SLACK_MS, probed, probing, type Scene, stepped, tripped } from './changes.js';
+import { type Change, probed, probing, type Scene, stepped, tripped } from './changes.js';
+import { Confirmation, type Look } from './confirmation.js';
 import type { BreakerKey, DeciderEffect, Forced, KeyCounts, Now, StoredVerdict } from './contract.js';
+import { forcedTo, NOTHING_FORCED, resumedState, resumedWish, takenOver, type Wish } from './continuing.js';
 import { KeySeries } from './key-series.js';
-import { LookPace } from './look-pace.js';
 import { ProbeChoice } from './probe-choice.js';
+import { Renewal } from './renewal.js';
+import { isDecided } from './scope.js';
 import { longestWindowMs } from './trip-rules.js';
-import { type Change, nextVerdict, RENEW_MS, TTL_MS } from './verdict-record.js';
+import { nextVerdict } from './verdict-record.js';
 
 /** What the keys of one decider share. */
 export interface Desk {
@@ -34,6 +35,8 @@ interface Pending {
   readonly forcedUntilMs: number;
 }
 
+const NOTHING: Look = { change: undefined, againMs: Infinity };
+
 /**
  * The breaker of one key: what it is, what is being written, what a person wants. Every method ends with `dueMs` set to
  * when it must be looked at again.
@@ -45,18 +48,16 @@ export class KeyBreaker {
   readonly series: KeySeries;
   /** The store refused: this decider says nothing more of the key. */
   quiet = false;
-  private readonly asking = new Asking();
+  private readonly confirmation: Confirmation;
   private readonly choice = new ProbeChoice();
-  private readonly pace = new LookPace();
+  private readonly renewal = new Renewal();
   private pending: Pending | undefined;
+  /** What is forced ends; Infinity = nothing is. */
   private forcedUntilMs = Infinity;
-  private wish: { readonly forced: Forced | undefined; readonly untilMs: number } | undefined;
-  private takeOver = false;
-  private dirty = false;
-  private lookedMs = -Infinity;
+  /** What a person wants and nobody has written yet. */
+  private wish: Wish | undefined;
+  private takesOver = false;
   private lookAgainMs = Infinity;
-  private renewMs = Infinity;
-  private renewUntilMs = Infinity;
 
   constructor(
     readonly key: BreakerKey,
@@ -67,6 +68,7 @@ export class KeyBreaker {
   ) {
     const windowMs = settings === undefined ? 0 : longestWindowMs(settings);
     this.series = new KeySeries(settings?.ruleHash ?? '', windowMs);
+    this.confirmation = new Confirmation((pollId) => desk.closePoll(pollId));
   }
 
   /** The newest epoch used. */
@@ -83,29 +85,29 @@ export class KeyBreaker {
   }
 
   get isAsking(): boolean {
-    return this.asking.pollId !== undefined;
+    return this.confirmation.isAsking;
   }
 
   get isWriting(): boolean {
     return this.pending !== undefined;
   }
 
+  /** Undefined while no rule is known. */
   scene(nowMs: number): Scene | undefined {
     const { settings, series, record } = this;
     return settings === undefined ? undefined : { nowMs, settings, series, record };
   }
 
-  /** Goes on from a stored verdict. Its times begin anew, since the former decider's clock is not ours. */
+  /** Goes on from a stored verdict, as soon as the rule is known. */
   resume(stored: StoredVerdict, now: Now): void {
     this.record = stored;
     this.epoch = stored.version.epoch;
     const { era, token } = this.desk;
     this.quiet = compareVersions(stored.version, { era, token, epoch: Infinity }) > 0;
-    this.takeOver = stored.state !== 'closed' || stored.forced !== undefined;
-    this.state = resumed(stored, now.ms);
-    this.forcedUntilMs = stored.forced === undefined ? Infinity : forcedEnd(stored, stored.forced, now);
-    this.renewMs = now.ms;
-    this.renewUntilMs = stored.state === 'closed' ? now.ms + TTL_MS : Infinity;
+    this.takesOver = stored.state !== 'closed' || stored.forced !== undefined;
+    this.state = resumedState(stored, now.ms);
+    this.forcedUntilMs = resumedWish(stored, now).untilMs;
+    this.renewal.begin(stored, now.ms);
     this.dueMs = now.ms;
   }
 
@@ -123,13 +125,13 @@ export class KeyBreaker {
     turn: Turn,
   ): void {
     const added = this.series.take(agent, counts, { ...at, nowMs: turn.now.ms });
-    if (added.bad || this.state.name !== 'closed') this.dirty = true;
+    if (added.bad || this.state.name !== 'closed') this.confirmation.noteNews();
     this.answered(agent.identity.id, turn);
   }
 
   /** An agent reported this key, or that it does not know it, or went away. */
   answered(agent: string, turn: Turn): void {
-    this.asking.heard(agent);
+    this.confirmation.heard(agent);
     this.advance(turn);
   }
 
@@ -144,13 +146,13 @@ export class KeyBreaker {
 
   force(forced: Forced | undefined, turn: Turn): void {
     if (forced === undefined && this.forced === undefined && this.wish?.forced === undefined) return;
-    this.wish = { forced, untilMs: forced === undefined ? Infinity : turn.now.ms + forced.remainingMs };
+    this.wish = forced === undefined ? NOTHING_FORCED : { forced, untilMs: turn.now.ms + forced.remainingMs };
     this.advance(turn);
   }
 
   /** The key is no more: nothing is due and no answer is awaited. */
   leave(): void {
-    this.endAsking();
+    this.confirmation.end();
     this.quiet = true;
     this.dueMs = Infinity;
   }
@@ -166,132 +168,73 @@ export class KeyBreaker {
     const nowMs = turn.now.ms;
     const scene = this.scene(nowMs);
     if (scene === undefined || this.quiet || this.pending !== undefined) return undefined;
-    if (this.takeOver) return this.again(nowMs, { forced: this.forced, untilMs: this.forcedUntilMs });
-    if (this.wish !== undefined) return this.again(nowMs, this.wish);
-    if (nowMs >= this.forcedUntilMs) return this.again(nowMs, { forced: undefined, untilMs: Infinity });
-    if (nowMs >= this.renewMs) this.push(turn);
-    this.lookAgainMs = Infinity;
-    if (this.forced !== undefined || scene.settings.scope === 'Instance') return undefined;
-    return this.look(scene, turn);
+    const continued = this.continuedDue(scene);
+    if (continued !== undefined) return continued;
+    if (nowMs >= this.renewal.dueMs) this.push(turn);
+    const decides = this.forced === undefined && isDecided(scene.settings.scope);
+    const look = decides ? this.look(scene, turn) : NOTHING;
+    this.lookAgainMs = look.againMs;
+    return look.change;
   }
 
-  private look(scene: Scene, turn: Turn): Change | undefined {
+  /** The same state under a new version: another decider begins, a person wants something, or what was forced ends. */
+  private continuedDue({ nowMs, settings, record }: Scene): Change | undefined {
+    const { state, wish, forcedUntilMs } = this;
+    const same = { state, record, nowMs, stepForMs: settings.recovery.stepForMs };
+    if (this.takesOver && record !== undefined) {
+      return takenOver(record, same, { forced: record.forced, untilMs: forcedUntilMs });
+    }
+    if (wish !== undefined) return forcedTo(same, wish);
+    return nowMs >= forcedUntilMs ? forcedTo(same, NOTHING_FORCED) : undefined;
+  }
+
+  private look(scene: Scene, turn: Turn): Look {
     const { state } = this;
+    const { nowMs } = scene;
     switch (state.name) {
       case 'closed':
         return this.confirmed(scene, turn, tripped);
       case 'open': {
-        if (scene.nowMs < state.untilMs) {
-          this.lookAgainMs = state.untilMs;
-          return undefined;
-        }
-        return probing(scene, this.choice, { successes: 0, fruitless: 0, why: 'the cooldown is over' });
+        if (nowMs < state.untilMs) return { change: undefined, againMs: state.untilMs };
+        const past = { successes: 0, fruitless: 0, why: 'the cooldown is over' };
+        return { change: probing(scene, this.choice, past), againMs: Infinity };
       }
       case 'half-open': {
         const change = probed(scene, state, this.choice);
-        if (state.permit !== undefined) this.lookAgainMs = state.permit.deadlineMs;
-        else if (state.notBeforeMs > scene.nowMs) this.lookAgainMs = state.notBeforeMs;
-        return change;
+        const waitsMs = state.notBeforeMs > nowMs ? state.notBeforeMs : Infinity;
+        return { change, againMs: state.permit?.deadlineMs ?? waitsMs };
       }
       case 'recovering': {
-        const over = scene.nowMs >= state.endsMs;
-        if (over && this.lookedMs < state.endsMs) this.dirty = true;
-        const change = this.confirmed(scene, turn, (at) => stepped(at, state));
-        if (!over) this.lookAgainMs = Math.min(this.lookAgainMs, state.endsMs);
-        return change;
+        const isOver = nowMs >= state.endsMs;
+        if (isOver) this.confirmation.noteDue(state.endsMs);
+        const look = this.confirmed(scene, turn, (at) => stepped(at, state));
+        return isOver ? look : { ...look, againMs: Math.min(look.againMs, state.endsMs) };
       }
     }
   }
 
-  /** A decision that counts in favour of nobody until those who may know better were asked. See asking.ts. */
-  private confirmed(
-    scene: Scene,
-    turn: Turn,
-    judge: (scene: Scene) => Change | undefined,
-  ): Change | undefined {
-    const { asking, desk } = this;
-    const { nowMs } = scene;
-    if (asking.pollId !== undefined) return this.afterAsking(scene, judge);
-    if (!this.dirty) return undefined;
-    const earliestMs = Math.max(this.pace.allowedMs(nowMs), desk.calmUntilMs, asking.allowedMs);
-    if (nowMs < earliestMs) {
-      this.lookAgainMs = earliestMs;
-      return undefined;
-    }
-    this.looked(nowMs);
-    const change = judge(scene);
-    if (change === undefined) return undefined;
-    const agents = asking.silent(scene.series.all, nowMs);
-    if (agents.length === 0) return change;
-    const pollId = desk.openPoll(this);
-    asking.ask(pollId, agents, nowMs);
-    this.lookAgainMs = asking.deadlineMs;
-    turn.effects.push({ kind: 'poll', pollId, key: this.key, agents });
-    return undefined;
-  }
-
-  private afterAsking(scene: Scene, judge: (scene: Scene) => Change | undefined): Change | undefined {
-    const { asking } = this;
-    if (!asking.isOver(scene.nowMs)) {
-      this.lookAgainMs = asking.deadlineMs;
-      return undefined;
-    }
-    this.endAsking();
-    this.looked(scene.nowMs);
-    const change = judge(scene);
-    if (change === undefined) asking.refuted(scene.nowMs);
-    return change;
-  }
-
-  private looked(nowMs: number): void {
-    this.dirty = false;
-    this.lookedMs = nowMs;
-    this.pace.looked(nowMs);
-  }
-
-  /** The same state under a new version: another decider, or what a person wants. */
-  private again(nowMs: number, wish: { forced: Forced | undefined; untilMs: number }): Change {
-    const { record, state } = this;
-    const { forced } = wish;
-    const resumes = this.takeOver;
-    const remaining = forced && { ...forced, remainingMs: Math.max(1, Math.round(wish.untilMs - nowMs)) };
-    const words = resumes
-      ? { reason: record?.reason ?? '', message: record?.message ?? '' }
-      : forcedWords(forced);
-    return {
-      to: state.name,
-      ...words,
-      share: record?.share ?? 0,
-      step: record?.step ?? -1,
-      forced: wish.untilMs <= nowMs ? undefined : remaining,
-      restart: !resumes && forced === undefined,
-      begin: (atMs) => this.stateAgain(atMs),
+  private confirmed(scene: Scene, turn: Turn, judge: (scene: Scene) => Change | undefined): Look {
+    const { key, desk } = this;
+    const ask = (agents: readonly string[]): number => {
+      const pollId = desk.openPoll(this);
+      turn.effects.push({ kind: 'poll', pollId, key, agents });
+      return pollId;
     };
-  }
-
-  /** Under a new version a permit is void and the counts of a step begin anew. */
-  private stateAgain(nowMs: number): BreakerState {
-    const { state } = this;
-    if (state.name === 'half-open') {
-      const notBeforeMs = state.permit?.deadlineMs ?? state.notBeforeMs;
-      return { ...state, permit: undefined, notBeforeMs };
-    }
-    if (state.name !== 'recovering') return state;
-    const stepForMs = this.settings?.recovery.stepForMs ?? 0;
-    return { ...state, fromMs: nowMs, endsMs: nowMs + stepForMs };
+    return this.confirmation.look({ scene, judge, ask, fromMs: desk.calmUntilMs });
   }
 
   private propose(change: Change, turn: Turn): void {
     assertLegal(this.state.name, change.to);
     const { era, token } = this.desk;
-    this.endAsking();
+    this.confirmation.end();
     this.epoch += 1;
     const version = { era, token, epoch: this.epoch };
     const verdict = nextVerdict(this.key, this.record, change, { version, now: turn.now });
     const forcedMs = change.forced?.remainingMs ?? Infinity;
     this.pending = { verdict, change, forcedUntilMs: turn.now.ms + forcedMs };
-    this.takeOver = false;
-    this.wish = undefined;
+    // A wish that came while this decider took over is not fulfilled by that.
+    if (!this.takesOver) this.wish = undefined;
+    this.takesOver = false;
     turn.effects.push({ kind: 'write', verdict });
   }
 
@@ -302,30 +245,17 @@ export class KeyBreaker {
     this.state = change.begin(nowMs);
     this.forcedUntilMs = forcedUntilMs;
     if (change.restart === true) this.restart(nowMs);
-    this.dirty = true;
-    const isSaid = verdict.state !== 'closed' || verdict.forced !== undefined;
-    this.renewUntilMs = isSaid ? Infinity : nowMs + TTL_MS;
+    this.confirmation.noteNews();
     const { key } = this;
     turn.effects.push({ kind: 'notice', key, word: verdict.reason, message: verdict.message });
+    this.renewal.begin(verdict, nowMs);
     this.push(turn);
   }
 
   private push(turn: Turn): void {
-    const nowMs = turn.now.ms;
-    const { record, state } = this;
-    this.renewMs = nowMs + RENEW_MS <= this.renewUntilMs ? nowMs + RENEW_MS : Infinity;
+    const { record, state, renewal, forcedUntilMs } = this;
     if (record === undefined) return;
-    const permit = state.name === 'half-open' && record.permit !== undefined ? state.permit : undefined;
-    const permitMs = permit === undefined ? 0 : permit.deadlineMs - PERMIT_SLACK_MS - nowMs;
-    const verdict = {
-      ...record,
-      permit: record.permit && { ...record.permit, timeoutMs: Math.max(0, Math.round(permitMs)) },
-      forced: record.forced && {
-        ...record.forced,
-        remainingMs: Math.max(1, Math.round(this.forcedUntilMs - nowMs)),
-      },
-    };
-    turn.effects.push({ kind: 'push', verdict, ttlMs: TTL_MS });
+    turn.effects.push(renewal.push(record, state, { nowMs: turn.now.ms, forcedUntilMs }));
   }
 
   private fallSilent(turn: Turn): void {
@@ -338,45 +268,11 @@ export class KeyBreaker {
     if (this.settings === undefined) return;
     const rule = this.settings.ruleHash;
     this.series.restart({ rule, windowMs: longestWindowMs(this.settings), nowMs });
-    this.endAsking();
-  }
-
-  private endAsking(): void {
-    if (this.asking.pollId === undefined) return;
-    this.desk.closePoll(this.asking.pollId);
-    this.asking.confirmed();
+    this.confirmation.end();
   }
 
   private nextDueMs(): number {
     if (this.settings === undefined || this.quiet || this.pending !== undefined) return Infinity;
-    return Math.min(this.forcedUntilMs, this.renewMs, this.lookAgainMs);
+    return Math.min(this.forcedUntilMs, this.renewal.dueMs, this.lookAgainMs);
   }
-}
-
-function resumed(stored: StoredVerdict, nowMs: number): BreakerState {
-  switch (stored.state) {
-    case 'closed':
-      return { name: 'closed' };
-    case 'open':
-      return { name: 'open', untilMs: nowMs + stored.cooldownMs };
-    case 'half-open': {
-      const waitMs = stored.permit === undefined ? 0 : stored.permit.timeoutMs + PERMIT_SLACK_MS;
-      const notBeforeMs = nowMs + waitMs;
-      return { name: 'half-open', permit: undefined, successes: 0, notBeforeMs, fruitless: 0 };
-    }
-    case 'recovering':
-      return { name: 'recovering', step: stored.step, fromMs: nowMs, endsMs: Infinity };
-  }
-}
-
-/** Across a restart only wall time tells how old the record is. */
-function forcedEnd(stored: StoredVerdict, forced: Forced, now: Now): number {
-  const ageMs = Math.max(0, now.unixMs - stored.writtenUnixMs);
-  return now.ms + Math.max(0, forced.remainingMs - ageMs);
-}
-
-function forcedWords(forced: Forced | undefined): { reason: string; message: string } {
-  if (forced === undefined) return { reason: 'released', message: 'no longer forced' };
-  const { state, by, reason } = forced;
-  return { reason: 'forced', message: `forced ${state} by ${by}: ${reason}` };
 }

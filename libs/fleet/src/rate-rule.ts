@@ -50,9 +50,12 @@ export function judgeRate(series: readonly AgentSeries[], rate: RateCase): Judge
     const full = ms === rule.window.ms;
     const counts = weigh(series, { ms, nowMs, bad, ratio: rule.ratio });
     if (full) note = noteOf(rule, counts);
-    if (counts.bad < ROUNDING) return localised ?? { kind: 'calm', note };
     const filled = full && nowMs - rate.observedFromMs >= ms;
-    if (!(filled ? holds(rule, counts) : holdsStrictly(rule, counts))) continue;
+    if (!(filled ? holds(rule, counts) : holdsStrictly(rule, counts))) {
+      // Too few bad ones here are too few in every shorter window.
+      if (counts.told <= STRICT_CALLS * rule.minimumCalls * rule.ratio) break;
+      continue;
+    }
     const needed = quorumOf(rate.quorum, counts, rate.present);
     const message = messageOf(rate, counts, { ms, needed });
     if (counts.failing >= needed) return { kind: 'trips', reason, message };

@@ -2,10 +2,6 @@ import type { VerdictVersion } from '@bulwark/resilience';
 import type { BreakerState } from './breaker-state.js';
 import type { FleetState, Forced, Now, Permit, StoredVerdict } from './contract.js';
 
-/** A verdict lives so long at an agent that hears nothing more, and is renewed three times in that time. */
-export const TTL_MS = 30_000;
-export const RENEW_MS = 10_000;
-
 const TRANSITIONS_KEPT = 20;
 
 /** What a change makes of the record; everything else stays as it was. */

@@ -6,6 +6,8 @@ export interface Weighed {
   /** Successes and failures, no agent counting for more than twice the median one. */
   calls: number;
   bad: number;
+  /** Bad ones as they were told, all of them: never fewer than `bad`, and a shorter window never has more. */
+  told: number;
   /** Agents with an outcome in the window. */
   active: number;
   /** Of those, the ones whose own ratio reaches the rule's. */
@@ -36,6 +38,8 @@ export function weigh(series: readonly AgentSeries[], window: WindowToWeigh): We
   reserve(series.length);
   let active = 0;
   let failing = 0;
+  let told = 0;
+  let [least, most] = [Infinity, 0];
   for (const one of series) {
     if (!one.agent.up) continue;
     one.judged.sum(ms, nowMs, amounts);
@@ -43,11 +47,16 @@ export function weigh(series: readonly AgentSeries[], window: WindowToWeigh): We
     if (calls < NO_CALL) continue;
     const badCalls = Math.min(calls, bad === 'failures' ? amounts.failures : amounts.third);
     if (badCalls >= ratio * calls - ROUNDING * Math.min(1, calls)) failing += 1;
+    told += badCalls;
+    least = Math.min(least, calls);
+    most = Math.max(most, calls);
     callsOf[active] = calls;
     badOf[active] = badCalls;
     active += 1;
   }
-  return { ...capped(active), active, failing };
+  // Twice the median is at least twice the least.
+  const cap = most <= 2 * least ? Infinity : capOf(callsOf, active);
+  return { ...cappedSums(active, cap), told, active, failing };
 }
 
 /** A lower cap is none: outcomes are whole, but one that is spread over a second leaves a fraction in a short window. */
@@ -65,8 +74,7 @@ export function capOf(counts: Float64Array, length: number): number {
   return Math.max(LEAST_CAP, length % 2 === 1 ? 2 * upper : upper + (view[middle - 1] ?? 0));
 }
 
-function capped(active: number): { calls: number; bad: number } {
-  const cap = capOf(callsOf, active);
+function cappedSums(active: number, cap: number): { calls: number; bad: number } {
   let calls = 0;
   let bad = 0;
   for (let index = 0; index < active; index += 1) {
