@@ -113,6 +113,8 @@ describe('servers and sidecars that cannot start', () => {
         `file:${directory.path}/store`,
         '--http',
         `127.0.0.1:${port}`,
+        '--grpc',
+        '127.0.0.1:0',
       ]);
       expect(answer.code).not.toBe(0);
       expect(answer.stderr + answer.stdout).toMatch(new RegExp(`${port}[\\s\\S]*--http`));

@@ -1,5 +1,5 @@
 import { MAX_MESSAGE_BYTES } from '@bulwark/protocol';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from '@grpc/grpc-js';
 import { formatAddress, type Address } from '../config/server-config.js';
 import { listenError } from './listen-error.js';
 
@@ -10,6 +10,8 @@ const KEEPALIVE_TIMEOUT_MS = 2_500;
 const MAX_RECEIVED_BYTES = 8 * 1024 * 1024;
 
 export function createGrpcServer(maxStreams: number): Server {
+  // What goes wrong is in this server's own log, in its own words; the library would write to stderr beside it.
+  setLogVerbosity(logVerbosity.NONE);
   return new Server({
     'grpc.max_receive_message_length': MAX_RECEIVED_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
