@@ -130,7 +130,9 @@ export class AgentSeries {
       rejected: rejected - (former?.rejected ?? 0),
     };
     // Counters that went back began anew: a rule that the agent had forgotten.
-    return Object.values(added).some((count) => count < 0) ? undefined : added;
+    return Math.min(added.successes, added.failures, added.slow, added.ignored, added.rejected) < 0
+      ? undefined
+      : added;
   }
 
   private forgetRules(present: string): void {

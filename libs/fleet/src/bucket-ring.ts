@@ -35,11 +35,18 @@ export class BucketRing {
     const first = Math.floor(fromMs / this.bucketMs);
     const last = Math.max(first, Math.ceil(toMs / this.bucketMs) - 1);
     this.advance(last);
-    const perMs = toMs > fromMs ? 1 / (toMs - fromMs) : 0;
-    for (let bucket = Math.max(first, this.head - this.buckets + 1, 0); bucket <= last; bucket += 1) {
-      const from = Math.max(fromMs, bucket * this.bucketMs);
-      const to = Math.min(toMs, (bucket + 1) * this.bucketMs);
-      this.put(bucket, perMs === 0 ? 1 : (to - from) * perMs, amounts);
+    if (fromMs >= toMs || first === last) {
+      if (first > this.head - this.buckets) this.put(first, 1, amounts);
+      return;
+    }
+    const perMs = 1 / (toMs - fromMs);
+    const whole = this.bucketMs * perMs;
+    const lowest = Math.max(first, this.head - this.buckets + 1, 0);
+    for (let bucket = lowest; bucket <= last; bucket += 1) {
+      let part = whole;
+      if (bucket === first) part = ((bucket + 1) * this.bucketMs - fromMs) * perMs;
+      else if (bucket === last) part = (toMs - bucket * this.bucketMs) * perMs;
+      this.put(bucket, part, amounts);
     }
   }
 
@@ -81,11 +88,12 @@ export class BucketRing {
   /** Empties what the ring reuses for the buckets after the head. */
   private advance(bucket: number): void {
     if (bucket <= this.head) return;
-    const from = this.head < 0 ? bucket : Math.max(this.head + 1, bucket - this.buckets + 1);
-    for (let fresh = from; fresh <= bucket; fresh += 1) {
-      const cell = (fresh % this.buckets) * CHANNELS;
-      this.cells.fill(0, cell, cell + CHANNELS);
-    }
+    const { cells, buckets } = this;
+    const from = this.head < 0 ? bucket : Math.max(this.head + 1, bucket - buckets + 1);
+    const start = (from % buckets) * CHANNELS;
+    const end = start + (bucket - from + 1) * CHANNELS;
+    cells.fill(0, start, end);
+    if (end > cells.length) cells.fill(0, 0, end - cells.length);
     this.head = bucket;
   }
 }
