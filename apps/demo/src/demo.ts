@@ -13,6 +13,7 @@ const INSTANCES = 2;
 const CALLS_PER_SECOND = 10;
 const LOOK_EVERY_MS = 500;
 const SUMMARY_EVERY_MS = 5_000;
+const SILENT = 'the control plane does not answer; the agents go on alone';
 
 interface DemoOptions {
   readonly http: string;
@@ -113,9 +114,10 @@ function advice(options: DemoOptions, addresses: ServerAddresses): string {
 ${SERVICES.length * INSTANCES} agents (${SERVICES.join(', ')}) call recommendations and payments.
 In another terminal, try:
 
-  ./bulwark get breakers -n ${NAMESPACE} -w${server}           watch the fleet's breakers
-  ./bulwark demo break recommendations${demo}        break a dependency (heal: ./bulwark demo heal recommendations)
-  ./bulwark describe breaker -n ${NAMESPACE}${server}          what happened, and why
+  ./bulwark get breakers -n ${NAMESPACE} -w${server}        watch the fleet's breakers
+  ./bulwark demo break recommendations${demo}        break a dependency
+  ./bulwark describe breakers -n ${NAMESPACE}${server}      what happened, when, and why
+  ./bulwark demo heal recommendations${demo}         heal it, and watch the traffic return in steps
   ./bulwark get policies,agents -n ${NAMESPACE} -o wide${server}
 
 Ctrl-C stops everything.
@@ -133,10 +135,14 @@ interface Narration {
 async function narrate({ fleet, http, write, interrupted }: Narration): Promise<void> {
   const epochs = new Map<string, number>();
   let before = await fleet.stats();
+  let wasSilent = false;
   for (let look = 1; !interrupted.aborted; look += 1) {
     await pause(LOOK_EVERY_MS, interrupted);
     if (interrupted.aborted) return;
-    for (const line of await transitionLines(http, epochs)) write(line);
+    const lines = await transitionLines(http, epochs);
+    const silent = lines[0] === SILENT;
+    if (!silent || !wasSilent) for (const line of lines) write(`${clockText()}  ${line}`);
+    wasSilent = silent;
     if ((look * LOOK_EVERY_MS) % SUMMARY_EVERY_MS === 0) {
       const now = await fleet.stats();
       write(`${clockText()}  ${summary(before, now)}`);
@@ -153,11 +159,14 @@ async function transitionLines(http: string, epochs: Map<string, number>): Promi
   for (const breaker of breakers) {
     const known = epochs.get(breaker.metadata.name);
     const fresh = breaker.status.transitions.filter((one) => known !== undefined && one.epoch > known);
-    for (const one of fresh)
-      lines.push(`${clockText()}  ${breaker.spec.policy}: ${one.from} → ${one.to}  ${one.message}`);
+    for (const one of fresh) lines.push(`${breaker.spec.policy}: ${changeText(one)}  ${one.message}`);
     epochs.set(breaker.metadata.name, breaker.status.epoch);
   }
   return lines;
+}
+
+function changeText({ from, to }: { from: string; to: string }): string {
+  return from === to ? to : `${from} → ${to}`;
 }
 
 function summary(before: readonly AgentStats[], now: readonly AgentStats[]): string {
