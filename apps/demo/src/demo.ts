@@ -100,7 +100,7 @@ async function startAll(
         url: `http://127.0.0.1:${dependency.port}/svc/${target}/`,
       })),
       callsPerSecond: CALLS_PER_SECOND,
-      stateDir: `${options.store.replace(/^file:/, '')}/demo-agents`,
+      stateDir: `${options.store.startsWith('file:') ? options.store.slice('file:'.length) : '.bulwark'}/demo-agents`,
     });
   }
   await fleet.untilReady();
@@ -153,8 +153,7 @@ async function narrate({ fleet, http, write, interrupted }: Narration): Promise<
 
 async function transitionLines(http: string, epochs: Map<string, number>): Promise<string[]> {
   const breakers = await breakersOf(http, NAMESPACE).catch(() => undefined);
-  if (breakers === undefined)
-    return [`${clockText()}  the control plane does not answer; the agents go on alone`];
+  if (breakers === undefined) return [SILENT];
   const lines: string[] = [];
   for (const breaker of breakers) {
     const known = epochs.get(breaker.metadata.name);
