@@ -11,6 +11,8 @@ export interface FleetOptions {
   readonly agents: number;
   /** Of each agent. */
   readonly callsPerSecond: number;
+  /** Agents with another rate. */
+  readonly callsPerSecondOf?: ReadonlyMap<number, number>;
   readonly chance: Chance;
   /** 0..1 of the reports. */
   readonly lost: number;
@@ -126,7 +128,8 @@ export class SimFleet {
   }
 
   private newAgent(index: number): SimAgent {
-    const { settings, chance, callsPerSecond, cancelled } = this.options;
+    const { settings, chance, cancelled, callsPerSecondOf } = this.options;
+    const callsPerSecond = callsPerSecondOf?.get(index) ?? this.options.callsPerSecond;
     const { queue, dependency, watch } = this;
     const agent: SimAgent = new SimAgent({
       index,
