@@ -56,7 +56,14 @@ export function open(scene: Scene, reason: string, message: string): Change {
 export function tripped(scene: Scene): Change | undefined {
   const { series, settings, nowMs } = scene;
   const { lastSuccessMs, judgeFromMs, observedFromMs } = series;
-  const word = judgeTrip(series.all, { settings, nowMs, lastSuccessMs, judgeFromMs, observedFromMs });
+  const word = judgeTrip(series.all, {
+    settings,
+    nowMs,
+    lastSuccessMs,
+    judgeFromMs,
+    observedFromMs,
+    tellsLocalised: false,
+  });
   return word.kind === 'trips' ? open(scene, word.reason, word.message) : undefined;
 }
 

@@ -46,7 +46,7 @@ export function judgeConsecutive(series: readonly AgentSeries[], rule: Consecuti
   if (failing === 0) return CALM;
   const total = cappedSum(failing);
   if (total < rule.failures - ROUNDING) return CALM;
-  const needed = quorumOf(rule.quorum, { active }, rule.present);
+  const needed = quorumOf(rule.quorum, active, rule.present);
   const message =
     `${Math.round(total)} failures and no success in the last ${seconds(nowMs - fromMs)}, ` +
     `seen by ${failing} of ${active} agents (quorum ${needed}); rule: ${rule.failures} consecutive failures`;

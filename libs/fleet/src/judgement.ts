@@ -1,5 +1,3 @@
-import type { Weighed } from './weigh.js';
-
 /** Words of the wire, see fleet.proto. */
 export type TripReason = 'consecutive-failures' | 'failure-rate' | 'slow-rate';
 
@@ -24,9 +22,9 @@ export interface Quorum {
  * How many agents must see the fault. `present`: agents with an outcome lately, so that the only agent of a quiet fleet
  * is not taken for the only one there is; the share is of those with an outcome in the very window judged.
  */
-export function quorumOf(quorum: Quorum, window: Pick<Weighed, 'active'>, present: number): number {
-  const instances = Math.min(quorum.instances, Math.max(present, window.active));
-  return Math.max(1, instances, Math.ceil(quorum.share * window.active - 1e-9));
+export function quorumOf(quorum: Quorum, active: number, present: number): number {
+  const instances = Math.min(quorum.instances, Math.max(present, active));
+  return Math.max(1, instances, Math.ceil(quorum.share * active - 1e-9));
 }
 
 export function percent(part: number, whole: number): string {

@@ -74,7 +74,14 @@ function closedNote(breaker: KeyBreaker, nowMs: number): string | undefined {
   const { settings, series } = breaker;
   if (settings === undefined) return undefined;
   const { lastSuccessMs, judgeFromMs, observedFromMs } = series;
-  const word = judgeTrip(series.all, { settings, nowMs, lastSuccessMs, judgeFromMs, observedFromMs });
+  const word = judgeTrip(series.all, {
+    settings,
+    nowMs,
+    lastSuccessMs,
+    judgeFromMs,
+    observedFromMs,
+    tellsLocalised: true,
+  });
   if (word.kind === 'localised') return `localised: ${word.message}`;
   if (word.kind === 'trips') return breaker.isAsking ? 'asking the agents before a trip' : undefined;
   return word.note;

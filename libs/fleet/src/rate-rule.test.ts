@@ -33,6 +33,7 @@ function judge(series: AgentSeries[], parts: Partial<RateCase> = {}) {
     reason: 'failure-rate',
     quorum: { instances: 2, share: 0.2 },
     present: series.length,
+    tellsLocalised: true,
     nowMs: NOW_MS,
     observedFromMs: 0,
     ...parts,

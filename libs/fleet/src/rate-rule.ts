@@ -24,6 +24,8 @@ export interface RateCase {
   readonly quorum: Quorum;
   /** Agents with an outcome lately. */
   readonly present: number;
+  /** Whether it matters that a rule holds for too few agents, or only that it trips. */
+  readonly tellsLocalised: boolean;
   readonly nowMs: number;
   /** The fleet has been observed since; the full window is filled when that is its length ago. */
   readonly observedFromMs: number;
@@ -44,11 +46,13 @@ export function judgedWindows(windowMs: number): number[] {
 export function judgeRate(series: readonly AgentSeries[], rate: RateCase): Judgement {
   const { rule, reason, nowMs } = rate;
   const bad = reason === 'failure-rate' ? 'failures' : 'slow';
+  const quorum = (active: number): number => quorumOf(rate.quorum, active, rate.present);
+  const leastFailing = rate.tellsLocalised ? () => 0 : quorum;
   let localised: Judgement | undefined;
   let note: string | undefined;
   for (const ms of judgedWindows(rule.window.ms)) {
     const full = ms === rule.window.ms;
-    const counts = weigh(series, { ms, nowMs, bad, ratio: rule.ratio });
+    const counts = weigh(series, { ms, nowMs, bad, ratio: rule.ratio, leastFailing });
     if (full) note = noteOf(rule, counts);
     const filled = full && nowMs - rate.observedFromMs >= ms;
     if (!(filled ? holds(rule, counts) : holdsStrictly(rule, counts))) {
@@ -56,7 +60,7 @@ export function judgeRate(series: readonly AgentSeries[], rate: RateCase): Judge
       if (counts.told <= STRICT_CALLS * rule.minimumCalls * rule.ratio) break;
       continue;
     }
-    const needed = quorumOf(rate.quorum, counts, rate.present);
+    const needed = quorum(counts.active);
     const message = messageOf(rate, counts, { ms, needed });
     if (counts.failing >= needed) return { kind: 'trips', reason, message };
     localised ??= { kind: 'localised', reason, message };

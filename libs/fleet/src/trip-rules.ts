@@ -10,6 +10,8 @@ export interface TripCase {
   readonly lastSuccessMs: number;
   readonly judgeFromMs: number;
   readonly observedFromMs: number;
+  /** False: only whether it trips is asked, which is cheaper. */
+  readonly tellsLocalised: boolean;
 }
 
 /**
@@ -34,10 +36,7 @@ export function judgeTrip(series: readonly AgentSeries[], trip: TripCase): Judge
   ];
   for (const [rule, reason] of rates) {
     if (word.kind === 'trips' || rule === undefined || !isTimed(rule)) continue;
-    word = stronger(
-      word,
-      judgeRate(series, { rule, reason, quorum, present, nowMs, observedFromMs: trip.observedFromMs }),
-    );
+    word = stronger(word, judgeRate(series, { ...trip, rule, reason, quorum, present }));
   }
   return word;
 }

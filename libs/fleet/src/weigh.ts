@@ -20,6 +20,8 @@ export interface WindowToWeigh {
   readonly bad: 'failures' | 'slow';
   /** 0..1: at or above it an agent counts as failing. */
   readonly ratio: number;
+  /** With fewer failing agents than this, of so many active ones, `calls` and `bad` are of no interest and stay 0. */
+  readonly leastFailing: (active: number) => number;
 }
 
 /** Shares of a call come from spreading; less than this is none. */
@@ -54,6 +56,7 @@ export function weigh(series: readonly AgentSeries[], window: WindowToWeigh): We
     badOf[active] = badCalls;
     active += 1;
   }
+  if (failing < window.leastFailing(active)) return { calls: 0, bad: 0, told, active, failing };
   // Twice the median is at least twice the least.
   const cap = most <= 2 * least ? Infinity : capOf(callsOf, active);
   return { ...cappedSums(active, cap), told, active, failing };
