@@ -185,4 +185,11 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
     cell: (it) => String(it.status.epoch),
   },
   { name: 'PROBE', description: 'Agent that holds the probe permit (calls).', priority: 1, cell: probeText },
+  {
+    name: 'NOTE',
+    description: 'What it waits for, or why it does not trip.',
+    priority: 1,
+    shape: 'remark',
+    cell: (it) => plain(it.status.note || NO_DATA),
+  },
 ];

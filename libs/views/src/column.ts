@@ -7,9 +7,9 @@ export interface Column<Item> {
   readonly priority: 0 | 1;
   /**
    * `number`: text that is aligned to the right. `live`: the same, and it changes all the time, so that a change of it
-   * alone is no news. `age`: the human span. Absent = plain text.
+   * alone is no news. `remark`: plain text of that kind. `age`: the human span. Absent = plain text.
    */
-  readonly shape?: 'name' | 'number' | 'live' | 'age';
+  readonly shape?: 'name' | 'number' | 'live' | 'remark' | 'age';
   /** Characters that most cells stay within, for tables that grow while they are read. Absent = the name's. */
   readonly room?: number;
   /** One line of ASCII: tables are measured in bytes by kubectl. */

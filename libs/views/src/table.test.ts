@@ -93,6 +93,14 @@ describe('tables', () => {
     expect(row).toMatchObject({ OPEN: '-', 'CALLS/S': '-', ERROR: '-', 'REJECTED/S': '-' });
   });
 
+  it('what a breaker waits for stands in the last column of a wide table', () => {
+    const [said, silent] = shown(
+      tableFor('breakers', [breaker('a', { note: 'waiting for demand' }), breaker('b')], { now: NOW }),
+    );
+    expect([said?.['NOTE'], silent?.['NOTE']]).toEqual(['waiting for demand', '-']);
+    expect(columnsFor('breakers').at(-1)).toMatchObject({ name: 'NOTE', priority: 1, format: 'remark' });
+  });
+
   it('OPEN counts who stops the calls: those that have an open verdict in force, else own breakers', () => {
     const agents = { total: 12, open: 2, halfOpen: 0, closed: 10, synced: 11 };
     const open = (status: Partial<Status>) =>

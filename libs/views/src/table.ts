@@ -25,7 +25,7 @@ export interface TableColumn {
   readonly name: string;
   /** `date`: the cell is the human span already. */
   readonly type: 'string' | 'date' | 'integer' | 'number';
-  /** `name` for the first column; `number` and `live` (see column.ts) for text aligned to the right; else empty. */
+  /** `name` for the first column; `number` and `live` for text aligned to the right; `remark` (see column.ts); else empty. */
   readonly format: string;
   readonly description: string;
   /** 0 = always shown; more = with `-o wide`. */

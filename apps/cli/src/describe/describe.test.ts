@@ -43,6 +43,7 @@ describe('bulwark describe', () => {
         state: 'Open',
         reason: 'failure-rate',
         message: '52 of 100 calls failed at 9 agents',
+        note: 'waiting for demand',
         agents: { total: 12, open: 9, halfOpen: 0, closed: 3, synced: 11 },
         forced: { state: 'Closed', by: 'ann', reason: 'test\u001b[31m' },
         transitions: [
@@ -70,6 +71,7 @@ Since:         2026-03-01T11:57:46Z (2m14s ago)
 Why:           failure-rate: 52 of 100 calls failed at 9 agents
 Forced:        Closed by ann: test?[31m
 Computed:      Open
+Note:          waiting for demand
 Trips at:      50%/10s
 Minimum:       20 calls in the window
 Per:           target

@@ -84,7 +84,7 @@ describe('bulwark get', () => {
       'shop   reco.1a2b3c4d   Closed       0/12   100%   412.0    0.4%      0   2m14s   target   reco   team=reco',
     );
     expect((await get('br', '-n', 'shop', '-o', 'wide')).stdout.split('\n')[0]).toMatch(
-      /KEY +POLICY .* PROBE$/,
+      /KEY +POLICY .* PROBE +NOTE$/,
     );
   });
 

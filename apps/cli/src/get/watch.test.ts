@@ -62,9 +62,12 @@ describe('bulwark get -w', () => {
     ]);
   });
 
-  it('a row in which only rates and ages have changed is shown on request only', async () => {
-    const busier = sampleBreaker('reco.1', { calls: { perSecond: 99, rejectedPerSecond: 1 } });
-    const command = await watch();
+  it('a row in which only rates, ages and the note have changed is shown on request only', async () => {
+    const busier = sampleBreaker('reco.1', {
+      calls: { perSecond: 99, rejectedPerSecond: 1 },
+      note: 'below minimumCalls: 3 of 20',
+    });
+    const command = await watch('-o', 'wide');
     server.put('breakers', busier);
     server.put('breakers', { ...busier, status: { ...busier.status, state: 'Open' } });
     await eventually(() => command.stdout().includes('Open  '));

@@ -54,8 +54,10 @@ export function watchedRows(resource: Resource, options: GetOptions, context: Co
   };
 }
 
+const PASSING: ReadonlySet<string> = new Set(['live', 'remark']);
+
 /**
- * Rates and ages of a breaker change several times a second. A row in which nothing else has changed since it was
+ * Rates, ages and notes of a breaker change several times a second. A row in which nothing else has changed since it was
  * shown tells nobody anything; `-o json` and `--every-update` have them all.
  */
 class RowNews {
@@ -64,7 +66,7 @@ class RowNews {
 
   constructor(definitions: Table['columnDefinitions'], wide: boolean) {
     this.steady = definitions.flatMap(({ format, type, priority }, index) =>
-      format === 'live' || type === 'date' || (priority > 0 && !wide) ? [] : [index],
+      PASSING.has(format) || type === 'date' || (priority > 0 && !wide) ? [] : [index],
     );
   }
 
