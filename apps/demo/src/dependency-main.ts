@@ -13,4 +13,11 @@ try {
   process.exitCode = 1;
 }
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => dependency.close());
+function stop(): void {
+  dependency.close();
+  process.stdin.destroy();
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+// The parent holds the other end: when it is gone, however it went, so is this process.
+process.stdin.on('end', stop).on('error', stop).resume();

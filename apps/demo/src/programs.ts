@@ -55,7 +55,7 @@ export async function runBulwark(args: readonly string[]): Promise<string> {
 
 async function startProgram(name: string, command: string, args: readonly string[]): Promise<Program> {
   // Its own process group: Ctrl-C in a terminal reaches the parent only, which then stops everything in order.
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   const listening = await firstListeningLine(name, child);
   return { listening, ended, stop: () => stopProcess(child, ended) };
@@ -69,9 +69,9 @@ async function firstListeningLine(name: string, child: ChildProcess): Promise<Re
       reject(new Error(`the ${name} did not start within ${START_MS / 1_000} s:\n${said.join('\n')}`));
     }, START_MS);
     const read = (line: string) => {
-      said.push(line);
-      if (said.length > 100) said.shift();
       const value = parseJson(line);
+      said.push(typeof value?.['msg'] === 'string' ? value['msg'] : line);
+      if (said.length > 100) said.shift();
       if (value?.['msg'] !== 'listening') return;
       clearTimeout(timer);
       resolve(value);
@@ -84,7 +84,9 @@ async function firstListeningLine(name: string, child: ChildProcess): Promise<Re
     });
     child.once('close', (code) => {
       clearTimeout(timer);
-      reject(new Error(`the ${name} ended with exit code ${code} before it listened:\n${said.join('\n')}`));
+      reject(
+        new Error(`the ${name} ended with exit code ${code} before it listened:\n  ${said.join('\n  ')}`),
+      );
     });
   });
 }
