@@ -3,15 +3,16 @@ import { plain, type Column } from './column.js';
 import { NO_DATA, percentText, rateText } from './numbers.js';
 import type { BreakerObject } from './objects.js';
 
+type DecidedState = 'ForcedOpen' | 'Open' | 'HalfOpen' | 'Recovering' | 'Partial' | 'ForcedClosed' | 'Closed';
+
 /**
  * What holds for calls, in one word: a forced state before the computed one; Partial = closed for the fleet while
- * breakers of single agents are not.
+ * breakers of single agents are not. "Shadow(Open)" is what is decided where nothing is carried out.
  */
-export type EffectiveState =
-  'ForcedOpen' | 'Open' | 'HalfOpen' | 'Recovering' | 'Partial' | 'ForcedClosed' | 'Closed';
+export type EffectiveState = DecidedState | `Shadow(${DecidedState})`;
 
 /** Worst first. */
-const ORDER: readonly EffectiveState[] = [
+const ORDER: readonly DecidedState[] = [
   'Open',
   'ForcedOpen',
   'HalfOpen',
@@ -21,7 +22,16 @@ const ORDER: readonly EffectiveState[] = [
   'Closed',
 ];
 
-export function effectiveState({ status }: BreakerObject): EffectiveState {
+export function effectiveState(breaker: BreakerObject): EffectiveState {
+  const decided = decidedState(breaker);
+  return isShadow(breaker) ? `Shadow(${decided})` : decided;
+}
+
+function isShadow({ spec }: BreakerObject): boolean {
+  return spec.mode === 'Shadow';
+}
+
+function decidedState({ status }: BreakerObject): DecidedState {
   if (status.forced !== undefined) return status.forced.state === 'Open' ? 'ForcedOpen' : 'ForcedClosed';
   if (status.state === 'Closed' && status.agents.open + status.agents.halfOpen > 0) return 'Partial';
   return status.state;
@@ -29,6 +39,11 @@ export function effectiveState({ status }: BreakerObject): EffectiveState {
 
 /** The share of calls that pass: "0%", "25%", "100%"; "probe" while one is asked for or under way. */
 export function admittedShare(breaker: BreakerObject): string {
+  return isShadow(breaker) ? '100%' : decidedShare(breaker);
+}
+
+/** As `admittedShare`, as if the policy were enforced. */
+export function decidedShare(breaker: BreakerObject): string {
   const { forced, share, state } = breaker.status;
   if (forced !== undefined) return forced.state === 'Open' ? '0%' : '100%';
   switch (state) {
@@ -43,12 +58,13 @@ export function admittedShare(breaker: BreakerObject): string {
   }
 }
 
-/** Worst state first, then most failures, then most calls, then the name. A new array. */
+/** Worst state first, those in shadow mode last; then most failures, then most calls, then the name. A new array. */
 export function worstFirst(breakers: readonly BreakerObject[]): BreakerObject[] {
   const failing = ({ status }: BreakerObject) => status.calls.failureRatio ?? -1;
   return [...breakers].sort(
     (a, b) =>
-      ORDER.indexOf(effectiveState(a)) - ORDER.indexOf(effectiveState(b)) ||
+      Number(isShadow(a)) - Number(isShadow(b)) ||
+      ORDER.indexOf(decidedState(a)) - ORDER.indexOf(decidedState(b)) ||
       failing(b) - failing(a) ||
       b.status.calls.perSecond - a.status.calls.perSecond ||
       compare(a.metadata.namespace, b.metadata.namespace) ||
@@ -63,7 +79,7 @@ export function compare(a: string, b: string): number {
 /** Own breakers stand still under a verdict that is open, so there it is who has that verdict in force. */
 function openAgents(breaker: BreakerObject): number {
   const { open, synced } = breaker.status.agents;
-  const state = effectiveState(breaker);
+  const state = decidedState(breaker);
   return state === 'Open' || state === 'ForcedOpen' ? Math.max(open, synced) : open;
 }
 
@@ -96,14 +112,15 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   {
     name: 'STATE',
     room: 'Recovering'.length,
-    description: 'What holds for calls: forced before computed. Partial = only single agents are not closed.',
+    description:
+      'What holds for calls: forced before computed. Partial = only single agents are not closed. Shadow(...) = all calls pass, and this is what would hold.',
     priority: 0,
     cell: effectiveState,
   },
   {
     name: 'OPEN',
     description:
-      'Agents that stop the calls, by the verdict or by their own breaker, of those that report this key.',
+      'Agents that stop the calls (in shadow mode: would), by the verdict or by their own breaker, of those that report this key.',
     priority: 0,
     shape: 'number',
     cell: (it) => outOf(it, openAgents(it)),

@@ -3,7 +3,7 @@ export { API_GROUP, API_PATH, RESOURCES, findResource, objectPath, resourceOfKin
 export type { Plural, Resource } from './resources.js';
 export { columnsFor, inOrder, rowFor, tableFor, usualWidth } from './table.js';
 export type { ObjectOf, Table, TableColumn, TableOptions, TableRow } from './table.js';
-export { admittedShare, effectiveState, worstFirst, type EffectiveState } from './breakers.js';
+export { admittedShare, decidedShare, effectiveState, worstFirst, type EffectiveState } from './breakers.js';
 export { thresholdText } from './policies.js';
 export { ageText, durationText, shortSpanText } from './age.js';
 export { EMPTY, NO_DATA, percentText, rateText } from './numbers.js';

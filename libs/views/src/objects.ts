@@ -19,6 +19,8 @@ export interface BreakerObject {
     readonly key: string;
     readonly scope: string;
     readonly target: string;
+    /** The policy's. Shadow = decides and reports, and every call passes. Absent = Enforce, or not known. */
+    readonly mode?: 'Shadow' | 'Enforce';
     /** What trips it, for people: "10 consecutive", "50%/10s". */
     readonly threshold: string;
   };

@@ -218,6 +218,39 @@ describe('breakers', () => {
   });
 });
 
+describe('breakers in shadow mode', () => {
+  const shadow = (name: string, status: Partial<Status> = {}): BreakerObject => {
+    const enforced = breaker(name, status);
+    return { ...enforced, spec: { ...enforced.spec, mode: 'Shadow' } };
+  };
+
+  it('are never taken for an outage: the state says Shadow, and all calls pass', () => {
+    const rows = shown(
+      tableFor(
+        'breakers',
+        [
+          shadow('forced', { forced: { state: 'Open', by: 'ann', reason: 'x' } }),
+          shadow('half', { state: 'HalfOpen' }),
+          shadow('open', { state: 'Open' }),
+          shadow('closed'),
+        ],
+        { now: NOW },
+      ),
+    );
+    expect(rows.map((row) => [row['STATE'], row['SHARE']])).toEqual([
+      ['Shadow(Open)', '100%'],
+      ['Shadow(ForcedOpen)', '100%'],
+      ['Shadow(HalfOpen)', '100%'],
+      ['Shadow(Closed)', '100%'],
+    ]);
+  });
+
+  it('come after those that are enforced', () => {
+    const all = [shadow('shadow', { state: 'Open' }), breaker('closed')];
+    expect(inOrder('breakers', all).map((one) => one.metadata.name)).toEqual(['closed', 'shadow']);
+  });
+});
+
 describe('words and numbers', () => {
   it('what a table shows for absent fields is what the policy library takes for them', () => {
     const spec = {

@@ -1,6 +1,7 @@
 import type { ResiliencePolicy } from '@bulwark/policy';
 import {
   admittedShare,
+  decidedShare,
   effectiveState,
   NO_DATA,
   percentText,
@@ -26,6 +27,7 @@ export async function describeBreaker(breaker: BreakerObject, context: Context):
     ['Target', spec.target],
     ['Key', spec.key],
     ['Scope', spec.scope],
+    ['Mode', modeText(breaker)],
     ['Owner', annotations['bulwark.dev/owner'] ?? NO_DATA],
     ['Runbook', annotations['bulwark.dev/runbook'] ?? NO_DATA],
     ['State', `${effectiveState(breaker)}${passing(breaker)}`],
@@ -51,6 +53,24 @@ type Status = BreakerObject['status'];
 function passing(breaker: BreakerObject): string {
   const share = admittedShare(breaker);
   return share === 'probe' ? ' (only the probe passes)' : ` (${share} of the calls pass)`;
+}
+
+/** What is decided in shadow mode is not carried out: forced states neither. */
+function modeText(breaker: BreakerObject): string | undefined {
+  const { mode } = breaker.spec;
+  return mode === 'Shadow'
+    ? `Shadow: decides and reports, changes nothing; would reject ${wouldReject(breaker)}`
+    : mode;
+}
+
+function wouldReject(breaker: BreakerObject): string {
+  const share = decidedShare(breaker);
+  if (share === '0%') return 'every call';
+  if (share === 'probe') return 'all calls but the probe';
+  if (share !== '100%') return `all but ${share} of the calls`;
+  const { open, halfOpen } = breaker.status.agents;
+  const own = breaker.status.forced === undefined && open + halfOpen > 0;
+  return own ? 'calls only at the agents whose own breakers are not closed' : 'nothing';
 }
 
 function why({ reason, message }: Status): string {

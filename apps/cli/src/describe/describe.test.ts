@@ -91,6 +91,23 @@ Transitions:
 `);
   });
 
+  it('a breaker in shadow mode: that all calls pass, and what would be rejected', async () => {
+    const mode = async (status: Parameters<typeof sampleBreaker>[1]) => {
+      const enforced = sampleBreaker('reco.1a2b3c4d', status);
+      server.put('breakers', { ...enforced, spec: { ...enforced.spec, mode: 'Shadow' } });
+      return (await show('breaker', 'reco')).split('\n').filter((line) => /^(Mode|State):/.test(line));
+    };
+    expect(await mode({ state: 'Open' })).toEqual([
+      'Mode:          Shadow: decides and reports, changes nothing; would reject every call',
+      'State:         Shadow(Open) (100% of the calls pass)',
+    ]);
+    expect((await mode({ state: 'HalfOpen' }))[0]).toMatch(/would reject all calls but the probe$/);
+    expect((await mode({ state: 'Recovering', share: '25%' }))[0]).toMatch(
+      /reject all but 25% of the calls$/,
+    );
+    expect((await mode({ state: 'Closed' }))[0]).toMatch(/would reject nothing$/);
+  });
+
   it('a policy: every value in force with its default, who runs it, its breakers and conditions', async () => {
     server.put('breakers', sampleBreaker('reco.1a2b3c4d'));
     const policies = (generation: number, accepted: boolean, reason?: string) => [
