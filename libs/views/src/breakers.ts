@@ -31,13 +31,21 @@ function isShadow({ spec }: BreakerObject): boolean {
   return spec.mode === 'Shadow';
 }
 
+/** Each agent decides alone: there is no decision of the fleet, and no verdict. */
+function isOfInstances({ spec }: BreakerObject): boolean {
+  return spec.scope === 'Instance';
+}
+
 function decidedState({ status }: BreakerObject): DecidedState {
   if (status.forced !== undefined) return status.forced.state === 'Open' ? 'ForcedOpen' : 'ForcedClosed';
   if (status.state === 'Closed' && status.agents.open + status.agents.halfOpen > 0) return 'Partial';
   return status.state;
 }
 
-/** The share of calls that pass: "0%", "25%", "100%"; "probe" while one is asked for or under way. */
+/**
+ * The share of calls that pass: "0%", "25%", "100%"; "probe" while one is asked for or under way; "-" = not known, as
+ * in scope Instance where some agents stop theirs.
+ */
 export function admittedShare(breaker: BreakerObject): string {
   return isShadow(breaker) ? '100%' : decidedShare(breaker);
 }
@@ -54,7 +62,7 @@ export function decidedShare(breaker: BreakerObject): string {
     case 'Recovering':
       return share ?? NO_DATA;
     case 'Closed':
-      return '100%';
+      return isOfInstances(breaker) && decidedState(breaker) === 'Partial' ? NO_DATA : '100%';
   }
 }
 
@@ -91,6 +99,10 @@ function outOf(breaker: BreakerObject, count: number): string {
 /** A breaker nobody reports has no counts; that is not zero calls. */
 function reported(breaker: BreakerObject, text: string): string {
   return breaker.status.agents.total === 0 ? NO_DATA : text;
+}
+
+function ofVerdict(breaker: BreakerObject, text: string): string {
+  return isOfInstances(breaker) ? NO_DATA : text;
 }
 
 function forcedText({ status }: BreakerObject): string {
@@ -171,7 +183,12 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   { name: 'TARGET', description: 'Service it guards.', priority: 1, cell: (it) => it.spec.target },
   { name: 'SCOPE', description: 'Who decides and obeys together.', priority: 1, cell: (it) => it.spec.scope },
   { name: 'THRESHOLD', description: 'What trips it.', priority: 1, cell: (it) => plain(it.spec.threshold) },
-  { name: 'COMPUTED', description: "The fleet's own decision.", priority: 1, cell: (it) => it.status.state },
+  {
+    name: 'COMPUTED',
+    description: "The fleet's own decision.",
+    priority: 1,
+    cell: (it) => ofVerdict(it, it.status.state),
+  },
   { name: 'FORCED', description: 'State set by a person.', priority: 1, cell: forcedText },
   {
     name: 'OWN-OPEN',
@@ -192,14 +209,14 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
     description: 'Agents that have the present verdict in force.',
     priority: 1,
     shape: 'number',
-    cell: (it) => outOf(it, it.status.agents.synced),
+    cell: (it) => ofVerdict(it, outOf(it, it.status.agents.synced)),
   },
   {
     name: 'EPOCH',
     description: 'Counts changes of the verdict.',
     priority: 1,
     shape: 'number',
-    cell: (it) => String(it.status.epoch),
+    cell: (it) => ofVerdict(it, String(it.status.epoch)),
   },
   { name: 'PROBE', description: 'Agent that holds the probe permit (calls).', priority: 1, cell: probeText },
   {

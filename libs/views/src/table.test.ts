@@ -218,6 +218,20 @@ describe('breakers', () => {
   });
 });
 
+describe('breakers of scope Instance', () => {
+  it('show how many agents stop their calls, and nothing of a verdict, which they have none of', () => {
+    const instance = (open: number): BreakerObject => {
+      const agents = { total: 12, open, halfOpen: 0, closed: 12 - open, synced: 0 };
+      const one = breaker('a', { agents, epoch: 0, era: 0, token: 0 });
+      return { ...one, spec: { ...one.spec, scope: 'Instance' } };
+    };
+    const [some, none] = shown(tableFor('breakers', [instance(3), instance(0)], { now: NOW }));
+    expect(some).toMatchObject({ STATE: 'Partial', OPEN: '3/12', SHARE: '-', SCOPE: 'Instance' });
+    expect(none).toMatchObject({ STATE: 'Closed', OPEN: '0/12', SHARE: '100%' });
+    expect(some).toMatchObject({ COMPUTED: '-', SYNCED: '-', EPOCH: '-' });
+  });
+});
+
 describe('breakers in shadow mode', () => {
   const shadow = (name: string, status: Partial<Status> = {}): BreakerObject => {
     const enforced = breaker(name, status);

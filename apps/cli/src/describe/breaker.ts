@@ -9,7 +9,7 @@ import {
   type BreakerObject,
 } from '@bulwark/views';
 import type { Context } from '../context.js';
-import { breakerEntries, effectiveOf } from './effective.js';
+import { breakerEntries, effectiveOf, scopeText } from './effective.js';
 import type { DescribedTable, Entry } from './sections.js';
 import { timeText } from './times.js';
 
@@ -26,7 +26,7 @@ export async function describeBreaker(breaker: BreakerObject, context: Context):
     ['Policy', policy === undefined ? `${spec.policy} (deleted)` : spec.policy],
     ['Target', spec.target],
     ['Key', spec.key],
-    ['Scope', spec.scope],
+    ['Scope', scopeText(spec.scope)],
     ['Mode', modeText(breaker)],
     ['Owner', annotations['bulwark.dev/owner'] ?? NO_DATA],
     ['Runbook', annotations['bulwark.dev/runbook'] ?? NO_DATA],
@@ -34,24 +34,38 @@ export async function describeBreaker(breaker: BreakerObject, context: Context):
     ['Since', timeText(status.since, now)],
     ['Why', why(status)],
     ['Forced', forcedText(status.forced)],
-    ['Computed', status.forced === undefined ? undefined : status.state],
+    ['Computed', status.forced === undefined || isOfInstances(breaker) ? undefined : status.state],
     ['Note', status.note],
     ['Trips at', spec.threshold],
     ...(await settingEntries(policy)),
-    ['Probe permit', permitText(status.probe)],
-    ['Verdict', `era ${status.era}, token ${status.token}, epoch ${status.epoch}`],
-    ['Agents', agentsText(status.agents)],
+    ...verdictEntries(breaker),
+    ['Agents', agentsText(breaker)],
     ['Own breakers', ownText(status.agents)],
     ['Localised at', status.localised?.join(', ')],
     ['Calls', callsText(breaker)],
-    ['Transitions', transitions(status.transitions, now)],
+    ['Transitions', isOfInstances(breaker) ? undefined : transitions(status.transitions, now)],
   ];
 }
 
 type Status = BreakerObject['status'];
 
+/** Such a breaker stands for the agents' own: permit, verdict and transitions are the fleet's. */
+function isOfInstances({ spec }: BreakerObject): boolean {
+  return spec.scope === 'Instance';
+}
+
+function verdictEntries(breaker: BreakerObject): readonly Entry[] {
+  const { era, token, epoch, probe } = breaker.status;
+  if (isOfInstances(breaker)) return [];
+  return [
+    ['Probe permit', permitText(probe)],
+    ['Verdict', `era ${era}, token ${token}, epoch ${epoch}`],
+  ];
+}
+
 function passing(breaker: BreakerObject): string {
   const share = admittedShare(breaker);
+  if (share === NO_DATA) return '';
   return share === 'probe' ? ' (only the probe passes)' : ` (${share} of the calls pass)`;
 }
 
@@ -67,9 +81,9 @@ function wouldReject(breaker: BreakerObject): string {
   const share = decidedShare(breaker);
   if (share === '0%') return 'every call';
   if (share === 'probe') return 'all calls but the probe';
-  if (share !== '100%') return `all but ${share} of the calls`;
   const { open, halfOpen } = breaker.status.agents;
   const own = breaker.status.forced === undefined && open + halfOpen > 0;
+  if (share !== '100%' && share !== NO_DATA) return `all but ${share} of the calls`;
   return own ? 'calls only at the agents whose own breakers are not closed' : 'nothing';
 }
 
@@ -89,10 +103,11 @@ function permitText(probe: Status['probe']): string {
   return `held by ${probe.agent} for ${probe.calls} ${probe.calls === 1 ? 'call' : 'calls'}`;
 }
 
-function agentsText({ total, synced }: Status['agents']): string {
-  return total === 0
-    ? 'none reports this key'
-    : `${total} report this key; ${synced} have the present verdict in force`;
+function agentsText(breaker: BreakerObject): string {
+  const { total, synced } = breaker.status.agents;
+  if (total === 0) return 'none reports this key';
+  const verdict = isOfInstances(breaker) ? '' : `; ${synced} have the present verdict in force`;
+  return `${total} report this key${verdict}`;
 }
 
 function ownText({ total, open, halfOpen, closed }: Status['agents']): string | undefined {

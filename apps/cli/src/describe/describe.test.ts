@@ -108,6 +108,19 @@ Transitions:
     expect((await mode({ state: 'Closed' }))[0]).toMatch(/would reject nothing$/);
   });
 
+  it('a breaker of scope Instance: how many agents stop their calls, and no verdict', async () => {
+    const fleet = sampleBreaker('reco.1a2b3c4d', {
+      agents: { total: 12, open: 3, halfOpen: 0, closed: 9, synced: 0 },
+    });
+    server.put('breakers', { ...fleet, spec: { ...fleet.spec, scope: 'Instance' } });
+    const text = await show('breaker', 'reco');
+    expect(text).toMatch(/^Scope: +Instance \(each agent decides alone\)$/m);
+    expect(text).toMatch(/^State: +Partial$/m);
+    expect(text).toMatch(/^Agents: +12 report this key$/m);
+    expect(text).toMatch(/^Own breakers: +3 open, 0 half-open, 9 closed$/m);
+    expect(text).not.toMatch(/^(Verdict|Probe permit|Transitions):/m);
+  });
+
   it('a policy: every value in force with its default, who runs it, its breakers and conditions', async () => {
     server.put('breakers', sampleBreaker('reco.1a2b3c4d'));
     const policies = (generation: number, accepted: boolean, reason?: string) => [

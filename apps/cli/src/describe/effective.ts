@@ -69,7 +69,7 @@ export function breakerEntries({ policy, compiled: { guard }, span, percent }: E
   return [
     ['Trips at', thresholdText(trip)],
     ['Minimum', minimumText(breaker.trip)],
-    ['Scope', breaker.scope],
+    ['Scope', scopeText(breaker.scope)],
     ['Per', breaker.per.join(', ')],
     [
       'Quorum',
@@ -88,6 +88,10 @@ export function breakerEntries({ policy, compiled: { guard }, span, percent }: E
     ],
     ['Recovery', steps === '' ? 'at once' : `${steps} -> 100%, ${span(recovery.stepForMs)} a step`],
   ];
+}
+
+export function scopeText(scope: string): string {
+  return scope === 'Instance' ? 'Instance (each agent decides alone)' : scope;
 }
 
 function minimumText(trip: NonNullable<CompiledPolicy['guard']['breaker']>['trip']): string | undefined {
