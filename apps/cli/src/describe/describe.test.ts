@@ -75,7 +75,7 @@ Note:          waiting for demand
 Trips at:      50%/10s
 Minimum:       20 calls in the window
 Per:           target
-Quorum:        2 agents and 20% of those that called
+Quorum:        2 agents (fewer only where fewer have called in the last 10 s) and 20% of those that called
 Failures:      5xx; UNAVAILABLE, DEADLINE_EXCEEDED, INTERNAL; full timeouts
 Cooldown:      5s, x2 after a failed probe, at most 1m
 Probe:         1 at once, 1 good in a row, 1s each

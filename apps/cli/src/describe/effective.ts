@@ -75,7 +75,7 @@ export function breakerEntries({ policy, compiled: { guard }, span, percent }: E
       'Quorum',
       breaker.scope === 'Instance'
         ? undefined
-        : `${quorum.instances} agents and ${percent(quorum.share)} of those that called`,
+        : `${instancesText(quorum.instances)} and ${percent(quorum.share)} of those that called`,
     ],
     ['Failures', failuresText(guard.failures)],
     [
@@ -88,6 +88,12 @@ export function breakerEntries({ policy, compiled: { guard }, span, percent }: E
     ],
     ['Recovery', steps === '' ? 'at once' : `${steps} -> 100%, ${span(recovery.stepForMs)} a step`],
   ];
+}
+
+/** No more agents can be asked for than there are with calls: a sole caller is its own quorum. */
+function instancesText(instances: number): string {
+  if (instances === 1) return '1 agent';
+  return `${instances} agents (fewer only where fewer have called in the last 10 s)`;
 }
 
 export function scopeText(scope: string): string {
