@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { cutOff } from './cut-off.js';
 import { endToEnd, withHeaders, type RawHeaders } from './hop-headers.js';
 
 /** An upstream's answer: read whole, or its head with the rest still coming. */
@@ -50,7 +51,7 @@ export function writeAnswer(
   }
   response.write(answer.body);
   const { rest } = answer;
-  rest.on('error', () => response.destroy());
+  rest.on('error', () => cutOff(response));
   rest.pipe(response);
 }
 

@@ -18,7 +18,9 @@ import {
 } from '@bulwark/agent';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { discard, readAnswer, writeAnswer, type Answer } from './answer.js';
+import { CallerPace } from './caller-pace.js';
 import type { CallTarget } from './call-target.js';
+import { cutOff } from './cut-off.js';
 import { endToEnd, headerOf, withHeaders } from './hop-headers.js';
 import { writeProblem } from './problem-answer.js';
 import type { RequestBody } from './request-body.js';
@@ -53,6 +55,7 @@ export class ProxiedCall {
   readonly #method: string;
   readonly #callerAttempt: number | undefined;
   readonly #cacheKey: string | undefined;
+  readonly #pace = new CallerPace();
   #last: Answer | undefined;
   #begun = false;
 
@@ -105,6 +108,7 @@ export class ProxiedCall {
         return { ...judgement, keep: answer.keep };
       },
       judgeError: (error) => this.#judgeError(error),
+      callerHold: () => this.#pace.read(),
       simplified: (operation, _request, attempt) => {
         const path = operation.slice(operation.indexOf(' ') + 1);
         return this.#attempt(attempt, path, callerAttempt);
@@ -128,7 +132,7 @@ export class ProxiedCall {
       headers: withHeaders(this.#headers, attemptHeaders(attempt, callerAttempt)),
       signal: attempt.signal,
       repeatable: body.replayable && REPEATABLE.has(this.#method),
-      send: (request) => body.send(request),
+      send: (request) => body.send(request, this.#pace),
     });
     if (!this.#isFinal(message) || path !== target.path) {
       this.#last = await readAnswer(message);
@@ -139,6 +143,7 @@ export class ProxiedCall {
     return streamAnswer(message, response, {
       marks: { Via: joined(headerIn(message)('via'), this.#options.via) },
       keepBytes: kept ? LAST_GOOD_MAX_BYTES : 0,
+      pace: this.#pace,
     });
   }
 
@@ -161,7 +166,7 @@ export class ProxiedCall {
     const service = target.service;
     if (this.#begun) {
       // A whole answer has ended by itself; a broken one must not look whole.
-      if (result.kind !== 'fresh' && !response.writableFinished) response.destroy();
+      if (result.kind !== 'fresh' && !response.writableFinished) cutOff(response);
       return;
     }
     if (result.kind === 'degraded' || result.kind === 'rejected') discard(this.#last);
@@ -176,6 +181,9 @@ export class ProxiedCall {
           'Retry-After': retryAfterSeconds(result.retryAfterMs),
         });
       case 'failed': {
+        if (result.cancelled && result.timedOut) {
+          return writeProblem(response, bodyTooSlow(service, result.policy), { Connection: 'close' });
+        }
         if (result.cancelled) return void response.destroy();
         const marks: Record<string, string> = result.retriesExhausted ? { 'Bulwark-Retry': 'exhausted' } : {};
         if (result.value !== undefined) return writeAnswer(response, result.value, marks);
@@ -203,6 +211,18 @@ export class ProxiedCall {
     });
     response.end(body);
   }
+}
+
+function bodyTooSlow(service: string, policy: string | undefined) {
+  return {
+    type: 'urn:bulwark:problem:request-timeout',
+    title: 'The request did not arrive in time',
+    status: 408,
+    detail: `The body of the call to ${service} was still coming when the call's time was used up. Raise the policy's timeout for large transfers.`,
+    service,
+    reason: 'request-timeout',
+    ...(policy !== undefined && { policy }),
+  };
 }
 
 function unreachable(

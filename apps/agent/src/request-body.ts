@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream';
+import type { CallerPace } from './caller-pace.js';
+import { streamUpload } from './stream-upload.js';
 
 /** Up to here a body is kept so that it can be sent again; a larger or unannounced one can be sent once. */
 export const REPLAY_MAX_BYTES = 64 * 1024;
@@ -10,7 +11,8 @@ export interface RequestBody {
   readonly replayable: boolean;
   /** Framing for the upstream, where it is not the caller's Content-Length. */
   readonly headers: readonly string[];
-  send(request: ClientRequest): void;
+  /** `pace` hears when the caller holds the body up. */
+  send(request: ClientRequest, pace: CallerPace): void;
 }
 
 const EMPTY: RequestBody = { replayable: true, headers: [], send: (request) => request.end() };
@@ -33,10 +35,9 @@ export async function readRequestBody(
   return {
     replayable: false,
     headers: coding === undefined ? [] : ['Transfer-Encoding', 'chunked'],
-    send: (upstream) => {
+    send: (upstream, pace) => {
       if (expectsContinue) response.writeContinue();
-      // Either side's end is seen by the call itself; here it only must not be thrown.
-      pipeline(request, upstream, () => undefined);
+      streamUpload(request, upstream, pace);
     },
   };
 }

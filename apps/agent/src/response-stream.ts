@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { CallerPace } from './caller-pace.js';
+import { cutOff } from './cut-off.js';
 import { headersOf, pairs, type Answer } from './answer.js';
 import { headerOf, withHeaders } from './hop-headers.js';
 
@@ -7,6 +9,8 @@ export interface StreamOptions {
   readonly marks: Readonly<Record<string, string>>;
   /** Keep a copy of a body up to this many bytes; 0 = none. */
   readonly keepBytes: number;
+  /** Hears when the caller does not take what is there. */
+  readonly pace: CallerPace;
 }
 
 /**
@@ -25,7 +29,7 @@ export function streamAnswer(
   let bytes = 0;
   return new Promise((resolve, reject) => {
     const broken = (error?: Error): void => {
-      response.destroy();
+      cutOff(response);
       message.destroy();
       reject(error ?? Object.assign(new Error('the answer broke off'), { code: 'ECONNRESET' }));
     };
@@ -33,9 +37,14 @@ export function streamAnswer(
       bytes += chunk.length;
       if (bytes > options.keepBytes) copy = undefined;
       copy?.push(chunk);
-      if (!response.write(chunk)) message.pause();
+      if (response.write(chunk)) return;
+      options.pace.hold('download');
+      message.pause();
     });
-    response.on('drain', () => message.resume());
+    response.on('drain', () => {
+      options.pace.release('download');
+      message.resume();
+    });
     message.on('error', broken);
     message.on('close', () => {
       if (!message.complete) broken();

@@ -22,6 +22,7 @@ export { VERSION } from './version.js';
 export type {
   Attempt,
   CallAdapter,
+  CallerHold,
   CallRequest,
   CallResult,
   EngineEvent,

@@ -9,7 +9,7 @@ import { type Classified, classify, classifyAnswer } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import { FallbackRun } from './fallback-run.js';
 import type { GuardShared } from './guard-shared.js';
-import { judgeAnswer, judgeThrown } from './judging.js';
+import { callerHold, isHeldUp, judgeAnswer, judgeThrown } from './judging.js';
 import { Permit, type Refusal } from './permit.js';
 import { decideRetry, whyStopped } from './retry-decision.js';
 import { WheelEntry } from './timer-wheel.js';
@@ -241,12 +241,18 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     const attempt = this.current;
     if (attempt === undefined || attempt.over) return;
     const error = new AttemptTimeoutError(attempt.timeoutMs);
+    // Before the attempt is torn down: that ends a hold too.
+    const held = isHeldUp(callerHold(this.shared, this.task.adapter), nowMs - attempt.startedMs);
     attempt.abort(error);
-    const classified = classify({ how: 'timed-out', full: attempt.full }, this.policy.settings.failures);
+    const full = attempt.full && !held;
+    const classified = classify(
+      held ? { how: 'held-up' } : { how: 'timed-out', full },
+      this.policy.settings.failures,
+    );
     this.endAttempt(attempt, classified, nowMs);
     this.shared.totals.timeouts += 1;
     const { operation } = this.task.request;
-    this.shared.emit({ type: 'timeout', operation, timeoutMs: attempt.timeoutMs, full: attempt.full });
+    this.shared.emit({ type: 'timeout', operation, timeoutMs: attempt.timeoutMs, full });
     const cause: Failed<T> = { ...this.failure(undefined, error), timedOut: true };
     this.failed(cause, { judgement: undefined, meaning: classified.meaning }, nowMs);
   }
@@ -260,7 +266,9 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     const { permit } = this;
     if (permit !== undefined) {
       this.permit = undefined;
-      this.gate?.complete(permit, { kind: classified.kind, durationMs: nowMs - attempt.startedMs }, nowMs);
+      const { heldMs } = callerHold(this.shared, this.task.adapter);
+      const durationMs = Math.max(0, nowMs - attempt.startedMs - heldMs);
+      this.gate?.complete(permit, { kind: classified.kind, durationMs }, nowMs);
     }
     this.holdsSlot = false;
     bulkhead.release();

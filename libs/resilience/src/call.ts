@@ -64,6 +64,14 @@ export type DegradedReason = RejectionReason | 'failure' | 'timeout' | 'refreshi
 
 export type DegradedMode = 'last-good' | 'simplified' | 'static';
 
+/** How far the caller itself held up the attempt under way: it did not take the answer, or did not send its body. */
+export interface CallerHold {
+  /** Milliseconds in all, the present hold included; 0 = never. */
+  readonly heldMs: number;
+  /** It holds the attempt up at this moment. */
+  readonly holding: boolean;
+}
+
 /**
  * How the engine understands the answers of one transport. Functions that throw are reported as events, and count
  * as if they had said nothing; they cannot break a call.
@@ -71,6 +79,11 @@ export type DegradedMode = 'last-good' | 'simplified' | 'static';
 export interface CallAdapter<T> {
   judge(value: T): Judgement;
   judgeError(error: unknown): Judgement;
+  /**
+   * Asked when an attempt ends. Time the caller held up is no time of the dependency's, and an attempt that ran out of
+   * time by it is nobody's failure. Absent = callers never hold an attempt up.
+   */
+  callerHold?(): CallerHold;
   /** Makes the policy's simplified call instead. Absent = the simplified fallback is skipped. */
   simplified?(operation: string, request: CallRequest, attempt: Attempt): Promise<T>;
 }
@@ -109,7 +122,10 @@ export type CallFailure<T> =
       /** What the last attempt threw, when it threw. */
       readonly error: unknown;
       readonly timedOut: boolean;
-      /** The caller's signal ended it; `error` is the signal's reason. */
+      /**
+       * The caller ended it: by its signal, whose reason `error` is, or, when `timedOut` too, by holding the attempt up
+       * until its time was used.
+       */
       readonly cancelled: boolean;
       readonly attempts: number;
       /**

@@ -8,6 +8,8 @@ export type AttemptEnd =
   | { readonly how: 'threw'; readonly judgement: Judgement }
   /** `full`: the attempt had all of its policy timeout, and was not cut short by the caller's own deadline. */
   | { readonly how: 'timed-out'; readonly full: boolean }
+  /** It ran out of time that the caller itself had used up. */
+  | { readonly how: 'held-up' }
   | { readonly how: 'cancelled' };
 
 /**
@@ -16,7 +18,7 @@ export type AttemptEnd =
  * - `refused`: the dependency works and says no (403, 404, INVALID_ARGUMENT), or the request was never sent: it reaches
  *   the caller as it is, and a remembered answer is no longer true;
  * - `unavailable`: no usable answer; a fallback may stand in;
- * - `cancelled`: nobody waits any more.
+ * - `cancelled`: nobody waits any more, or the caller itself was what took so long.
  */
 export type Meaning = 'ok' | 'refused' | 'unavailable' | 'cancelled';
 
@@ -47,6 +49,7 @@ const GRPC_UNAVAILABLE: ReadonlySet<string> = new Set([
 export function classify(end: AttemptEnd, failures: FailureSettings): Classified {
   switch (end.how) {
     case 'cancelled':
+    case 'held-up':
       return CANCELLED;
     case 'timed-out':
       return end.full && failures.timeouts ? FAILED : NEUTRAL;

@@ -405,3 +405,36 @@ describe('what is retried', () => {
     expect(dependency.calls).toBe(1);
   });
 });
+
+describe('an attempt that its caller holds up', () => {
+  const heldUp = async (heldMs: number, holding: boolean) => {
+    const host = new FakeHost({ random: () => 0.5 });
+    const guard = new Guard({ host, settings: settings({ retry: retry(), breaker: breaker() }) });
+    const dependency = new FakeDependency(host.sleep);
+    dependency.script = [HANG];
+    const held = { ...adapter, callerHold: () => ({ heldMs, holding }) };
+    const call = guard.call({ operation: 'GET /', method: 'GET' }, dependency.run, held);
+    await host.advance(60_000);
+    return {
+      result: await call,
+      totals: guard.read(),
+      counts: [...guard.gates()][0]?.counters(host.nowMs()),
+    };
+  };
+
+  test('until its time is used up is nobody’s failure: not counted, not repeated', async () => {
+    for (const [heldMs, holding] of [[1, true] as const, [2_500, false] as const]) {
+      const { result, totals, counts } = await heldUp(heldMs, holding);
+      expect(result).toMatchObject({ kind: 'failed', timedOut: true, cancelled: true, attempts: 1 });
+      expect(totals).toMatchObject({ attempts: 1, retries: 0, failed: 0, cancelled: 1 });
+      expect(counts).toMatchObject({ failures: 0, ignored: 1 });
+    }
+  });
+
+  test('for a moment only, long before, is the dependency’s failure as ever', async () => {
+    const { result, totals, counts } = await heldUp(20, false);
+    expect(result).toMatchObject({ kind: 'failed', timedOut: true, cancelled: false });
+    expect(totals).toMatchObject({ failed: 1, cancelled: 0 });
+    expect(counts).toMatchObject({ failures: 1 });
+  });
+});

@@ -1,4 +1,4 @@
-import type { CallAdapter, Judgement } from './call.js';
+import type { CallAdapter, CallerHold, Judgement } from './call.js';
 import type { GuardShared } from './guard-shared.js';
 
 /** Judges that throw say nothing: the answer passes as neutral, the error reaches the caller as it is. */
@@ -21,4 +21,22 @@ export function judgeThrown<T>(shared: GuardShared, adapter: CallAdapter<T>, thr
     shared.callbackFailed('judgeError', error);
     return UNKNOWN_ERROR;
   }
+}
+
+const NO_HOLD: CallerHold = { heldMs: 0, holding: false };
+/** Part of an attempt; from here on its timeout says nothing about the dependency. */
+const SUBSTANTIAL_HOLD = 0.25;
+
+export function callerHold<T>(shared: GuardShared, adapter: CallAdapter<T>): CallerHold {
+  try {
+    return adapter.callerHold?.() ?? NO_HOLD;
+  } catch (error) {
+    shared.callbackFailed('callerHold', error);
+    return NO_HOLD;
+  }
+}
+
+/** Whether an attempt that used `tookMs` and ran out of time did so by its caller. */
+export function isHeldUp({ heldMs, holding }: CallerHold, tookMs: number): boolean {
+  return holding || (heldMs > 0 && heldMs >= tookMs * SUBSTANTIAL_HOLD);
 }

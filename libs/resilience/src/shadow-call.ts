@@ -4,7 +4,7 @@ import { failedCall } from './call-results.js';
 import type { CallTask } from './call-task.js';
 import { type AttemptEnd, classify } from './classify.js';
 import type { GuardShared } from './guard-shared.js';
-import { judgeAnswer, judgeThrown } from './judging.js';
+import { callerHold, isHeldUp, judgeAnswer, judgeThrown } from './judging.js';
 import type { RejectionReason } from './outcome.js';
 import { Permit } from './permit.js';
 
@@ -36,9 +36,12 @@ export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: num
     signal?.removeEventListener('abort', onAbort);
     shared.bulkhead.release();
     const endMs = shared.host.nowMs();
-    const durationMs = endMs - nowMs;
+    const tookMs = endMs - nowMs;
+    const hold = callerHold(shared, task.adapter);
+    const durationMs = Math.max(0, tookMs - hold.heldMs);
     const timeoutMs = settings.timeout.attemptMs ?? settings.timeout.totalMs;
-    const judged: AttemptEnd = durationMs >= timeoutMs ? { how: 'timed-out', full: true } : end;
+    const late: AttemptEnd = isHeldUp(hold, tookMs) ? { how: 'held-up' } : { how: 'timed-out', full: true };
+    const judged = tookMs >= timeoutMs ? late : end;
     const { kind } = classify(signal?.aborted === true ? { how: 'cancelled' } : judged, settings.failures);
     if (permit !== undefined) gate?.complete(permit, { kind, durationMs }, endMs);
     else gate?.observe({ kind, durationMs }, endMs);
