@@ -146,14 +146,14 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   },
   {
     name: 'CALLS/S',
-    description: 'Calls a second over the last 10 s.',
+    description: 'Calls a second, the average of the last 10 s.',
     priority: 0,
     shape: 'live',
     cell: (it) => reported(it, rateText(it.status.calls.perSecond)),
   },
   {
     name: 'ERROR',
-    description: 'Share of failures over the last 10 s.',
+    description: 'Share of failures among the calls of the last 10 s.',
     priority: 0,
     shape: 'live',
     room: '100.0%'.length,
@@ -161,7 +161,7 @@ export const breakerColumns: readonly Column<BreakerObject>[] = [
   },
   {
     name: 'REJECTED/S',
-    description: 'Calls rejected a second over the last 10 s.',
+    description: 'Calls rejected a second, the average of the last 10 s.',
     priority: 0,
     shape: 'live',
     cell: (it) => reported(it, rateText(it.status.calls.rejectedPerSecond)),

@@ -87,6 +87,12 @@ describe('tables', () => {
     });
   });
 
+  it('columns of rates say what they are averages of', () => {
+    const live = columnsFor('breakers').filter(({ format }) => format === 'live');
+    expect(live.map(({ name }) => name)).toEqual(['CALLS/S', 'ERROR', 'REJECTED/S']);
+    for (const { description } of live) expect(description).toContain('the last 10 s');
+  });
+
   it('a breaker nobody reports has no data, which is not zero', () => {
     const agents = { total: 0, open: 0, halfOpen: 0, closed: 0, synced: 0 };
     const [row] = shown(tableFor('breakers', [breaker('a', { agents })], { now: NOW }));

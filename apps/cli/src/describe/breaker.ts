@@ -118,7 +118,7 @@ function callsText({ status: { agents, calls } }: BreakerObject): string {
   if (agents.total === 0) return 'no data';
   const failures =
     calls.failureRatio === undefined ? 'no outcomes' : `${percentText(calls.failureRatio)} failures`;
-  return `${rateText(calls.perSecond)}/s, ${failures}, ${rateText(calls.rejectedPerSecond)}/s rejected (over 10 s)`;
+  return `${rateText(calls.perSecond)}/s, ${failures}, ${rateText(calls.rejectedPerSecond)}/s rejected (averages of the last 10 s)`;
 }
 
 /** Newest last, so that a terminal ends with what is now. */

@@ -84,7 +84,7 @@ Probe permit:  none given
 Verdict:       era 1, token 7, epoch 3
 Agents:        12 report this key; 11 have the present verdict in force
 Own breakers:  9 open, 0 half-open, 3 closed
-Calls:         412.0/s, 0.4% failures, 0/s rejected (over 10 s)
+Calls:         412.0/s, 0.4% failures, 0/s rejected (averages of the last 10 s)
 Transitions:
   TIME                               EPOCH   CHANGE           WHY
   2026-03-01T11:57:46Z (2m14s ago)   3       Closed -> Open   failure-rate: 52 of 100 calls failed at 9 agents
