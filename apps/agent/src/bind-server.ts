@@ -33,7 +33,3 @@ function explain(error: NodeJS.ErrnoException, { host, port }: HostPort, flag: s
       return `cannot listen on ${where} (${flag}): ${error.message}`;
   }
 }
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host);
-}

@@ -2,7 +2,8 @@ import { ArgumentError, connect, connectProblems, RefusedError, type Bulwark } f
 import { createLogger, type Logger } from '@bulwark/telemetry';
 import { randomBytes } from 'node:crypto';
 import { adminServer } from './admin-server.js';
-import { BindError, bindServer, isLoopback } from './bind-server.js';
+import { BindError, bindServer } from './bind-server.js';
+import { isLoopback } from './loopback.js';
 import { ProxyServer, type DrainCounts } from './proxy-server.js';
 import { SidecarMetrics } from './sidecar-metrics.js';
 import { parseSidecarOptions, USAGE, type SidecarOptions } from './sidecar-options.js';
@@ -95,7 +96,6 @@ class Sidecar {
   /** Ports first: that one is taken should not be found out after a wait for the control plane. */
   async start(): Promise<void> {
     const { listen, admin, controlPlane } = this.#options;
-    this.#warnBeyondLoopback();
     const adminPort = await bindServer(this.#admin, admin, '--admin');
     this.#listenPort = await bindServer(this.#proxy.server, listen, '--listen');
     this.#bulwark = await connect({
@@ -160,20 +160,6 @@ class Sidecar {
     if (clean) this.#io.logger.info({ ...counts }, 'stopped: everything accepted was answered');
     else this.#io.logger.error({ ...counts }, 'stopped: the deadline cut off accepted calls');
     return clean ? EXIT.ok : EXIT.failed;
-  }
-
-  #warnBeyondLoopback(): void {
-    const { listen, admin, allowNonLoopback } = this.#options;
-    for (const [flag, { host }] of [
-      ['--listen', listen],
-      ['--admin', admin],
-    ] as const) {
-      if (isLoopback(host) || allowNonLoopback) continue;
-      this.#io.logger.warn(
-        { flag, host },
-        'anyone who reaches this address can use it: there is no authentication. Say --allow-non-loopback if it is meant',
-      );
-    }
   }
 }
 

@@ -67,6 +67,18 @@ describe('the flags of the sidecar', () => {
     }
   });
 
+  it('refuse an address that others reach, unless it is said to be meant', () => {
+    const beyond = ['--service', 's', '--listen', '0.0.0.0:15001', '--admin', '127.example:15000'];
+    const parsed = parseSidecarOptions(beyond, {});
+    if (parsed.kind !== 'wrong') throw new Error('expected problems');
+    expect(parsed.problems).toEqual([
+      expect.stringMatching(/^--listen 0\.0\.0\.0 .*--allow-non-loopback/),
+      expect.stringMatching(/^--admin 127\.example .*--allow-non-loopback/),
+    ]);
+    expect(parseSidecarOptions([...beyond, '--allow-non-loopback'], {}).kind).toBe('run');
+    expect(parseSidecarOptions(beyond, { BULWARK_ALLOW_NON_LOOPBACK: 'true' }).kind).toBe('run');
+  });
+
   it('take a name that is in no map as it is, and a port of 0 as any free one', () => {
     const parsed = parseSidecarOptions(
       ['--service', 's', '--listen', '127.0.0.1:0', '--admin', '[::1]:0'],

@@ -1,5 +1,6 @@
 import { isHostPort } from '@bulwark/agent';
 import { parseArgs } from 'node:util';
+import { isLoopback } from './loopback.js';
 
 export interface HostPort {
   readonly host: string;
@@ -47,7 +48,7 @@ Flags (each also as BULWARK_…, such as BULWARK_CONTROL_PLANE; a flag wins):
   --state DIR               keeps the last policies here, for a start without the control plane
   --bootstrap FILE          policies for a start with neither state nor control plane
   --drain-timeout DURATION  how long accepted requests may take after SIGTERM (10s)
-  --allow-non-loopback      says that --listen or --admin beyond loopback is meant
+  --allow-non-loopback      needed for --listen or --admin beyond loopback: nothing there asks who calls
   --help                    this text
 `;
 
@@ -97,6 +98,10 @@ export function parseSidecarOptions(
     drainMs: parseSeconds(text('drain-timeout') ?? '10s', problems),
     allowNonLoopback: isTrue(text('allow-non-loopback'), problems),
   };
+  if (!options.allowNonLoopback) {
+    refuseBeyondLoopback('--listen', options.listen, problems);
+    refuseBeyondLoopback('--admin', options.admin, problems);
+  }
   return problems.length > 0 ? { kind: 'wrong', problems } : { kind: 'run', options };
 }
 
@@ -159,6 +164,13 @@ function parseHostPort(flag: 'listen' | 'admin', text: string, problems: string[
     problems.push(`--${flag} "${text}" must be HOST:PORT, such as 127.0.0.1:15001`);
   }
   return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port };
+}
+
+function refuseBeyondLoopback(flag: '--listen' | '--admin', { host }: HostPort, problems: string[]): void {
+  if (host === '' || isLoopback(host)) return;
+  problems.push(
+    `${flag} ${host} is not a loopback address: anyone who reaches it could use it, there is no authentication. Say --allow-non-loopback if that is meant`,
+  );
 }
 
 function parseUpstreams(text: string | undefined, problems: string[]): Map<string, URL> {
