@@ -11,7 +11,11 @@ export interface ClientFlags {
   readonly server: string;
   readonly namespace?: string;
   readonly color: ColourMode;
+  /** "30s"; absent = that. */
+  readonly requestTimeout?: string;
 }
+
+const LONGEST_TIMEOUT_MS = 24 * 60 * 60 * 1_000;
 
 export function clientFlags(command: Command): Command {
   return command
@@ -19,6 +23,7 @@ export function clientFlags(command: Command): Command {
       new Option('--server <url>', 'the control plane').env('BULWARK_SERVER').default(DEFAULT_SERVER),
     )
     .option('-n, --namespace <name>', 'namespace (default: "default")')
+    .option('--request-timeout <time>', 'longest wait for an answer of the server (default: "30s")')
     .addOption(new Option('--color <when>', 'colour').choices(['auto', 'always', 'never']).default('auto'));
 }
 
@@ -37,7 +42,8 @@ export async function withContext(
       'Lower-case letters, digits and "-", at most 63.',
     );
   }
-  const api = new ApiClient(flags.server, io);
+  const timeoutMs = await requestTimeoutMs(flags.requestTimeout);
+  const api = new ApiClient(flags.server, io, timeoutMs === undefined ? {} : { timeoutMs });
   try {
     return await work({
       io,
@@ -49,6 +55,17 @@ export async function withContext(
   } finally {
     api.close();
   }
+}
+
+async function requestTimeoutMs(text: string | undefined): Promise<number | undefined> {
+  if (text === undefined) return undefined;
+  const { parseDuration } = await import('@bulwark/policy');
+  const ms = parseDuration(text);
+  if (ms !== undefined && ms <= LONGEST_TIMEOUT_MS) return ms;
+  throw new UsageError(
+    `--request-timeout "${text}" is not a time to wait`,
+    'From 1ms to 24h, in ms, s, m or h: --request-timeout 30s. There is no waiting without end.',
+  );
 }
 
 /** For flags that may be given several times. */

@@ -49,12 +49,14 @@ export interface OpenOptions {
   readonly idempotencyKey?: string;
   /** Absent = Ctrl-C only. */
   readonly signal?: AbortSignal;
-  /** Longest silence, in milliseconds. Absent = 30 s. */
+  /** Longest silence, in milliseconds. Absent = the client's. */
   readonly timeoutMs?: number;
 }
 
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 const ANSWER_MS = 30_000;
+/** Whoever waits this long for the head of an answer is told what for. */
+const HINT_MS = 3_000;
 const BUSY_RETRIES = 3;
 const LONGEST_WAIT_S = 10;
 
@@ -71,12 +73,17 @@ export function pathOf({ plural, namespace, name, part }: Place, query: Query = 
 export class ApiClient {
   readonly connection: Connection;
   private readonly warned = new Set<string>();
+  private readonly timeoutMs: number;
+  private hinted = false;
 
+  /** `timeoutMs`: longest silence of the server. Absent = 30 s. */
   constructor(
     server: string,
     private readonly io: Io,
+    { timeoutMs = ANSWER_MS }: { readonly timeoutMs?: number } = {},
   ) {
     this.connection = new Connection(server);
+    this.timeoutMs = timeoutMs;
   }
 
   /** @throws ApiError when the server says no; ConnectionError when it cannot be asked */
@@ -122,7 +129,8 @@ export class ApiClient {
   /** The answer's head, whatever its status. */
   async open(path: string, call: Call, options: OpenOptions = {}): Promise<IncomingMessage> {
     const { idempotencyKey } = options;
-    const response = await this.connection.open({
+    const hint = setTimeout(() => this.hint(), HINT_MS);
+    const answer = this.connection.open({
       method: call.method,
       path,
       headers: {
@@ -132,15 +140,23 @@ export class ApiClient {
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-      timeoutMs: options.timeoutMs ?? ANSWER_MS,
+      timeoutMs: options.timeoutMs ?? this.timeoutMs,
       signal: options.signal ?? this.io.interrupted,
     });
+    const response = await answer.finally(() => clearTimeout(hint));
     this.warn(response);
     return response;
   }
 
   close(): void {
     this.connection.close();
+  }
+
+  /** Once a run. */
+  private hint(): void {
+    if (this.hinted) return;
+    this.hinted = true;
+    this.io.err(`still waiting for ${this.connection.url} …\n`);
   }
 
   private parse(body: string): unknown {
