@@ -15,7 +15,7 @@ describe('the sidecar’s life', () => {
     expect(await admin(running.admin, '/healthz')).toMatchObject({ status: 200 });
     const ready = await admin(running.admin, '/readyz');
     expect(ready.status).toBe(200);
-    expect(ready.body).toContain('not connected to the control plane');
+    expect(ready.body).toContain('not connected to the control plane at 127.0.0.1:1: connection refused\n');
     const { body } = await admin(running.admin, '/metrics');
     expect(body).toContain('bulwark_calls_total{policy="default/fraud-api"} 1');
     expect(body).toContain('bulwark_call_attempts_total{policy="default/fraud-api",attempt="first"} 1');

@@ -52,6 +52,7 @@ export interface StateParts {
   readonly id: string;
   readonly incarnation: string;
   readonly nowMs: number;
+  readonly nowUnixMs: number;
   readonly snapshot: Snapshot<CompiledPolicy>;
   readonly stream: StreamStatus;
   readonly lastContactMs: number | undefined;
@@ -79,7 +80,8 @@ export function agentState(parts: StateParts): AgentState {
   };
 }
 
-function readinessOf({ snapshot, stream, policies, savedAtUnixMs }: StateParts): Readiness {
+function readinessOf(parts: StateParts): Readiness {
+  const { snapshot, stream, policies } = parts;
   const away = stream.state === 'connected' ? '' : describeAway(stream);
   if (snapshot.version === undefined && snapshot.resources.size === 0) {
     return { ready: false, reason: `no policy: ${away || 'waiting for the first policies'}` };
@@ -87,15 +89,28 @@ function readinessOf({ snapshot, stream, policies, savedAtUnixMs }: StateParts):
   if (policies.applicable === 0) {
     return { ready: true, reason: join('no policy is for this agent, its calls pass unguarded', away) };
   }
-  const stale = stream.connections > 0 && stream.replica === undefined && savedAtUnixMs !== undefined;
-  return {
-    ready: true,
-    reason: away === '' ? '' : join(stale ? 'policies from disk' : 'last known policies', away),
-  };
+  return { ready: true, reason: away === '' ? '' : join(whichPolicies(parts), away) };
+}
+
+function whichPolicies({ lastContactMs, savedAtUnixMs, nowMs, nowUnixMs }: StateParts): string {
+  if (lastContactMs !== undefined) {
+    return `last known policies, the control plane was last heard ${agoText(nowMs - lastContactMs)}`;
+  }
+  if (savedAtUnixMs === undefined) return 'last known policies';
+  return `policies from disk, kept ${agoText(nowUnixMs - savedAtUnixMs)}`;
+}
+
+/** Whole units, the largest that fits: "3m ago". A clock that went back gives "0s ago". */
+function agoText(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 60) return `${seconds}s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ago`;
+  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3_600)}h ago`;
+  return `${Math.floor(seconds / 86_400)}d ago`;
 }
 
 function describeAway(stream: StreamStatus): string {
-  const error = stream.lastError === undefined ? '' : ` (${stream.lastError})`;
+  const error = stream.lastError === undefined ? '' : `: ${stream.lastError}`;
   if (stream.state === 'refused') return `the control plane refused this agent${error}`;
   return `not connected to the control plane at ${stream.address}${error}`;
 }

@@ -182,6 +182,7 @@ export class Bulwark {
       id: this.id,
       incarnation: this.incarnation,
       nowMs: this.#parts.host.nowMs(),
+      nowUnixMs: Date.now(),
       snapshot: link.snapshot,
       stream: link.status(),
       lastContactMs: link.lastContactMs,

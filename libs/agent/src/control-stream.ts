@@ -12,9 +12,10 @@ import {
   type VerdictUpdate,
   type Welcome,
 } from '@bulwark/protocol';
-import { credentials, status as Status, type ClientDuplexStream, type StatusObject } from '@grpc/grpc-js';
+import { credentials, type ClientDuplexStream, type StatusObject } from '@grpc/grpc-js';
 import { Backoff } from './backoff.js';
 import type { Logger } from './logger.js';
+import { lostCause } from './lost-cause.js';
 import { refusalOf, type Refusal } from './refusal.js';
 
 /** What the stream brings. None of these may throw. */
@@ -227,7 +228,7 @@ export class ControlStream {
     const wasConnected = this.#state === 'connected';
     const reason = connection.silent
       ? `no welcome within ${WELCOME_TIMEOUT_MS} ms; is this the gRPC port of a control plane?`
-      : `${Status[end.code]}: ${end.details}`;
+      : lostCause(end);
     if (wasConnected && performance.now() - connection.startedAtMs >= GOOD_CONNECTION_MS)
       this.#backoff.reset();
     const waitMs = this.#backoff.nextMs();
