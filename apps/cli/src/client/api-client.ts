@@ -3,7 +3,7 @@ import { API_PATH, type Plural } from '@bulwark/views';
 import { CommandError } from '../command-error.js';
 import type { Io } from '../io.js';
 import { Connection } from './connection.js';
-import { apiError, ApiError } from './status.js';
+import { apiError, ApiError, statusIn } from './status.js';
 import { delay } from './delay.js';
 
 /** What every object has, as far as this program needs to know. */
@@ -121,7 +121,7 @@ export class ApiClient {
       if (code >= 200 && code < 300) return this.parse(body);
       const waitSeconds = Number(response.headers['retry-after'] ?? Number.NaN);
       const busy = (code === 429 || code === 503) && waitSeconds >= 0 && tries < BUSY_RETRIES;
-      if (!busy) throw apiError(code, body);
+      if (!busy) throw refusal(this.connection.url, code, body);
       await delay(Math.min(waitSeconds, LONGEST_WAIT_S) * 1_000, this.io.interrupted);
     }
   }
@@ -179,9 +179,18 @@ export class ApiClient {
   }
 }
 
+/** What other programs say to paths they do not know; proxies before a Bulwark server say other things. */
+const STRANGERS_CODES: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/** The error of an answer that was not 2xx. */
+export function refusal(url: string, code: number, body: string): CommandError {
+  const strange = STRANGERS_CODES.has(code) || (code >= 300 && code < 400);
+  return strange && statusIn(body) === undefined ? notBulwark(url) : apiError(code, body);
+}
+
 /** Something listens there and answers, and it speaks of other things. */
 export function notBulwark(url: string, cause?: unknown): CommandError {
-  return new CommandError(`error: ${url} does not answer as a Bulwark server does`, {
+  return new CommandError(`error: ${url} does not look like a Bulwark API`, {
     hint: 'Is it the address of another program? Set the right one with --server URL, or BULWARK_SERVER.',
     cause,
   });

@@ -55,15 +55,18 @@ function statusText(status: Status, code: number): string {
   return `Error from server (${reason ?? `HTTP ${code}`}): ${message}`;
 }
 
+/** Undefined = the body is something else. */
+export function statusIn(body: string): Status | undefined {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    return isStatus(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The Status of an answer that was not 2xx, whatever its body was. */
 export function apiError(code: number, body: string): ApiError {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    parsed = undefined;
-  }
-  if (isStatus(parsed)) return new ApiError(code, parsed);
   const message = body.trim().slice(0, 200) || 'no body';
-  return new ApiError(code, { kind: 'Status', message: `HTTP ${code}: ${message}` });
+  return new ApiError(code, statusIn(body) ?? { kind: 'Status', message: `HTTP ${code}: ${message}` });
 }

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { CommandError, Interrupted } from '../command-error.js';
-import { notBulwark, pathOf, text, type ApiClient, type Place, type Query } from './api-client.js';
-import { apiError, ApiError, isStatus } from './status.js';
+import { notBulwark, pathOf, refusal, text, type ApiClient, type Place, type Query } from './api-client.js';
+import { ApiError, isStatus } from './status.js';
 
 export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK';
@@ -40,7 +40,10 @@ export async function* watchStream(api: ApiClient, request: WatchRequest): Async
     { signal, timeoutMs: SILENCE_MS },
   );
   const code = response.statusCode ?? 0;
-  if (code !== 200) throw apiError(code, await text(response, (error) => api.connection.failure(error)));
+  if (code !== 200) {
+    const body = await text(response, (error) => api.connection.failure(error));
+    throw refusal(api.connection.url, code, body);
+  }
   request.opened();
   const decoder = new StringDecoder('utf8');
   let rest = '';

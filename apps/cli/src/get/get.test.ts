@@ -140,13 +140,15 @@ describe('bulwark get', () => {
   });
 
   it('what answers there and is no Bulwark server is told as such', async () => {
-    server.intercept = () => ({ code: 200, body: { hello: 'world' } });
-    for (const args of [['br'], ['br', '-o', 'json'], ['br', '-w']]) {
-      expect(await get(...args)).toMatchObject({
-        code: 1,
-        stdout: '',
-        stderr: expect.stringMatching(/^error: \S+ does not answer as a Bulwark server does\n/) as string,
-      });
+    for (const code of [200, 302, 404, 405]) {
+      server.intercept = () => ({ code, body: { hello: 'world' } });
+      for (const args of [['br'], ['br', 'a'], ['br', '-o', 'json'], ['br', '-w']]) {
+        expect(await get(...args)).toMatchObject({
+          code: 1,
+          stdout: '',
+          stderr: expect.stringMatching(/^error: \S+ does not look like a Bulwark API\nIs it /) as string,
+        });
+      }
     }
   });
 
