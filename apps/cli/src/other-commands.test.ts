@@ -33,9 +33,30 @@ describe('bulwark force', () => {
   it('wants a reason, a known state and a breaker that is there', async () => {
     expect(await force('reco.1a2b3c4d', 'open')).toMatchObject({ code: 64 });
     expect(await force('reco.1a2b3c4d', 'ajar', '--reason', 'x')).toMatchObject({ code: 64 });
-    expect(await force('reco', 'closed', '--reason', 'x')).toMatchObject({
+    expect(await force('pay', 'closed', '--reason', 'x')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('Did you mean reco.1a2b3c4d?') as string,
+      stderr: expect.stringContaining('See: bulwark get breakers') as string,
+    });
+  });
+
+  it('takes the name of a policy, or how a name begins, when one breaker is meant, and tells which', async () => {
+    server.put('breakers', sampleBreaker('recommendations.00000000'));
+    const short = ['reco', 'closed', '--reason', 'x'] as const;
+    expect((await force(...short)).stdout).toBe('breaker.bulwark.dev/reco.1a2b3c4d forced closed for 10m\n');
+    expect((await force('recom', 'none')).stdout).toMatch(/\/recommendations\.00000000 no longer forced\n$/);
+    server.put('breakers', sampleBreaker('reco.99999999'));
+    server.seen.length = 0;
+    expect(await force(...short)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Did you mean reco.1a2b3c4d, reco.99999999?') as string,
+    });
+    expect(server.writes.map(({ path }) => path.split('/').slice(-2))).toEqual([['reco', 'force']]);
+  });
+
+  it('without a name says where to read on', async () => {
+    expect(await force()).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/\nTry: bulwark force breaker --help\n$/) as string,
     });
   });
 });

@@ -206,7 +206,10 @@ function addForce(program: Command, io: Io, done: Done): void {
   }
   const force = program.command('force').description('overrule the fleet for a bounded time');
   clientFlags(
-    force.command('breaker').argument('<name>').argument('<state>', 'open, closed, or none: no longer'),
+    force
+      .command('breaker')
+      .argument('<name>', 'its name, or how it begins when only one does')
+      .argument('<state>', 'open, closed, or none: no longer'),
   )
     .description('force one breaker open or closed')
     .option('--for <time>', 'ends by itself after', '10m')

@@ -44,8 +44,12 @@ function wrongUsage(
   { argv, io }: { readonly argv: readonly string[]; readonly io: Io },
 ): number {
   if (error.exitCode === 0) return EXIT.ok;
-  const known = program.commands.find((command) => command.name() === argv[0]);
-  const command = known === undefined ? '' : `${known.name()} `;
-  if (error.code !== 'commander.help') io.err(`Try: bulwark ${command}--help\n`);
+  if (error.code !== 'commander.help') io.err(`Try: bulwark ${wordsOf(program, argv)}--help\n`);
   return EXIT.usage;
+}
+
+/** "force breaker ": the command that was meant, as far as its words are known. */
+function wordsOf(command: Command, [word, ...rest]: readonly string[]): string {
+  const known = command.commands.find((one) => one.name() === word);
+  return known === undefined ? '' : `${known.name()} ${wordsOf(known, rest)}`;
 }
