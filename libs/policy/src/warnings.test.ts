@@ -49,6 +49,30 @@ describe('warnings', () => {
     ]);
   });
 
+  it('says when a fixed answer would stand for a write', () => {
+    const fallback = [{ lastGood: { maxAge: '1m' } }, { static: { body: '{}' } }];
+    const ofOperations = (...operations: string[]) =>
+      warnings({
+        apiVersion: 'bulwark.dev/v1',
+        kind: 'ResiliencePolicy',
+        metadata: { name: 'p' },
+        spec: { target: { service: 'x', operations }, timeout: { total: '2s' }, fallback },
+      });
+    expect(warned({ fallback })).toEqual(['spec.fallback[1].static']);
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      expect(ofOperations('GET /a', `${method} /a`)).toEqual([
+        {
+          path: 'spec.fallback[1].static',
+          message:
+            'a write would be answered 200 though nothing was done: name the operations it may stand for in target.operations',
+        },
+      ]);
+    }
+    expect(ofOperations('GET /a', 'shop.Recs/List')).toEqual([]);
+    expect(warned({ fallback: [{ static: { status: 503, body: '' } }] })).toEqual([]);
+    expect(warned({ fallback: [{ lastGood: { maxAge: '1m' } }] })).toEqual([]);
+  });
+
   it('says that a rollout is not carried out yet', () => {
     expect(warned({ rollout: { strategy: 'standard' } })).toEqual(['spec.rollout']);
     expect(warned({ rollout: { strategy: 'immediate' } })).toEqual([]);

@@ -18,6 +18,7 @@ export function warnings(policy: ResiliencePolicy): readonly Warning[] {
     ...callWarnings(policy),
     ...breakerWarnings(policy),
     ...bulkheadWarnings(policy),
+    ...fallbackWarnings(policy),
     ...rolloutWarning(policy),
   ];
 }
@@ -74,6 +75,20 @@ function bulkheadWarnings({ spec }: ResiliencePolicy): Warning[] {
   const total = parseDuration(spec.timeout?.total ?? DEFAULTS.timeout.total) ?? 0;
   if ((parseDuration(bulkhead.maxWait) ?? 0) < total) return [];
   return [warning(path, 'has no effect at or above timeout.total, which ends the call before')];
+}
+
+const WRITE = /^(?:POST|PUT|PATCH|DELETE) /;
+
+/** A fixed answer that reads as success must not stand for a write. gRPC names do not tell what a method does. */
+function fallbackWarnings({ spec }: ResiliencePolicy): Warning[] {
+  const { operations } = spec.target;
+  if (operations !== undefined && !operations.some((one) => WRITE.test(one))) return [];
+  return (spec.fallback ?? []).flatMap((entry, index) => {
+    const status = entry.static?.status ?? DEFAULTS.fallback.staticStatus;
+    if (entry.static === undefined || status >= 400) return [];
+    const message = `a write would be answered ${status} though nothing was done: name the operations it may stand for in target.operations`;
+    return [warning(['fallback', index, 'static'], message)];
+  });
 }
 
 function rolloutWarning({ spec }: ResiliencePolicy): Warning[] {
