@@ -40,6 +40,12 @@ describe('the target of a proxied call', () => {
     });
   });
 
+  it('is the same with a final dot to its name', () => {
+    const target = { service: 'fraud-api', port: 8081 };
+    expect(resolve('http://fraud-api./x')).toMatchObject({ target });
+    expect(resolve('/x', 'fraud-api.:80')).toMatchObject({ target });
+  });
+
   it('is dialled as given when no upstream has its name', () => {
     expect(resolve('http://Other.Example:8080/x')).toMatchObject({
       target: { service: 'other.example', host: 'other.example', port: 8080 },
@@ -57,6 +63,9 @@ describe('the target of a proxied call', () => {
     expect(resolve('/metrics', '127.0.0.1:15001')).toMatchObject({ kind: 'refused', status: 421 });
     expect(resolve('/x')).toMatchObject({ kind: 'refused', status: 400 });
     expect(resolve('/x', 'a b')).toMatchObject({ kind: 'refused', status: 400 });
+    for (const url of ['ftp://one/', 'ws://one/chat']) {
+      expect(resolve(url, 'fraud-api')).toMatchObject({ kind: 'refused', status: 400 });
+    }
     expect(resolve('http://user:pw@fraud-api/x')).toMatchObject({ kind: 'refused', status: 400 });
   });
 });

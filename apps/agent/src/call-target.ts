@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 
 /** Where one proxied call goes. */
 export interface CallTarget {
-  /** What policies know it by: the host name as the caller wrote it, lower case, without port. */
+  /** What policies know it by: the host name as the caller wrote it, lower case, without port and final dot. */
   readonly service: string;
   readonly secure: boolean;
   readonly host: string;
@@ -25,9 +25,15 @@ export interface TargetRules {
   readonly isSelf: (host: string, port: number) => boolean;
 }
 
-export type ResolvedTarget =
-  | { readonly kind: 'target'; readonly target: CallTarget }
-  | { readonly kind: 'refused'; readonly status: number; readonly word: string; readonly detail: string };
+export type ResolvedTarget = { readonly kind: 'target'; readonly target: CallTarget } | Refused;
+
+/** `word` names the reason in the problem. */
+export interface Refused {
+  readonly kind: 'refused';
+  readonly status: number;
+  readonly word: string;
+  readonly detail: string;
+}
 
 /** From absolute-form (`GET http://name/path`) or, as a plain request, from the Host header. */
 export function resolveTarget(
@@ -36,6 +42,10 @@ export function resolveTarget(
 ): ResolvedTarget {
   const raw = request.url ?? '/';
   const absolute = /^https?:\/\//i.test(raw);
+  const scheme = absolute ? undefined : /^([a-z][a-z0-9+.-]*):\/\//i.exec(raw)?.[1];
+  if (scheme !== undefined) {
+    return refused(400, 'bad-target', `The sidecar calls http and https URLs only, not ${scheme}.`);
+  }
   const authority = absolute ? '' : (request.headers.host ?? '');
   if (!absolute && authority === '') {
     return refused(400, 'no-target', 'Name the service in the URL (as for a proxy) or in the Host header.');
@@ -44,13 +54,14 @@ export function resolveTarget(
   if (url === null || url.hostname === '' || url.username !== '' || url.password !== '') {
     return refused(400, 'bad-target', 'The target is not a URL that can be called.');
   }
-  const service = url.hostname.replace(/^\[|\]$/g, '');
+  // A final dot says that a name is complete; it is the same name.
+  const service = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   const mapped = rules.upstreams.get(service);
   const place = mapped ?? url;
   const secure = place.protocol === 'https:';
   const host = place.hostname.replace(/^\[|\]$/g, '');
   const port = place.port === '' ? (secure ? 443 : 80) : Number(place.port);
-  if (rules.isSelf(host, port)) {
+  if (rules.isSelf(host.replace(/\.$/, ''), port)) {
     const detail = `${url.host} is this sidecar itself. Name the service that is to be called.`;
     return refused(421, 'loop', detail);
   }
@@ -69,6 +80,6 @@ export function resolveTarget(
   return { kind: 'target', target };
 }
 
-function refused(status: number, word: string, detail: string): ResolvedTarget {
+function refused(status: number, word: string, detail: string): Refused {
   return { kind: 'refused', status, word, detail };
 }

@@ -4,7 +4,9 @@ import type { Duplex } from 'node:stream';
 import { resolveTarget, type CallTarget, type TargetRules } from './call-target.js';
 import { writeProblem } from './problem-answer.js';
 import { ProxiedCall } from './proxied-call.js';
+import { refuseUnreadable, writeRawProblem } from './raw-problem.js';
 import { readRequestBody } from './request-body.js';
+import { checkRequest } from './request-check.js';
 import { UpstreamClient } from './upstream-client.js';
 
 /** How one proxied call ended, for metrics. */
@@ -56,6 +58,8 @@ export class ProxyServer {
       headersTimeout: 15_000,
       keepAliveTimeout: 65_000,
       noDelay: true,
+      // Checked here, for an answer that explains itself.
+      requireHostHeader: false,
     });
     this.server.maxConnections = 20_000;
     this.server.on('request', (request, response) => this.#receive(request, response, false));
@@ -63,6 +67,10 @@ export class ProxyServer {
       this.#receive(request, response, true),
     );
     this.server.on('connect', (request: IncomingMessage, socket: Duplex) => refuseTunnel(request, socket));
+    this.server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+      const begun = [...this.#open].some((response) => response.socket === socket && response.headersSent);
+      refuseUnreadable(error, socket, begun);
+    });
   }
 
   get inFlight(): number {
@@ -113,28 +121,17 @@ export class ProxyServer {
       this.#completed += 1;
       if (this.#open.size === 0) this.#drained?.();
     });
-    const resolved = this.#resolve(request);
+    const resolved = checkRequest(request, this.#options.pseudonym) ?? resolveTarget(request, this.#options);
     if (resolved.kind === 'refused') {
       const { status, word, detail } = resolved;
-      return writeProblem(response, {
-        type: `urn:bulwark:problem:${word}`,
-        title: 'The sidecar cannot make this call',
-        status,
-        detail,
-        reason: word,
-      });
+      const title = 'The sidecar cannot make this call';
+      const problem = { type: `urn:bulwark:problem:${word}`, title, status, detail, reason: word };
+      // What a caller sends after a request that was misunderstood is not to be trusted.
+      return writeProblem(response, problem, { Connection: 'close' });
     }
     this.#proxy(this.#bulwark, { request, response, target: resolved.target, expectsContinue }).catch(() =>
       response.destroy(),
     );
-  }
-
-  #resolve(request: IncomingMessage) {
-    if (request.headers.via?.includes(this.#options.pseudonym) === true) {
-      const detail = 'The request came back to the sidecar it had left: an upstream points at the proxy.';
-      return { kind: 'refused', status: 508, word: 'loop', detail } as const;
-    }
-    return resolveTarget(request, this.#options);
   }
 
   async #proxy(
@@ -193,16 +190,12 @@ export class ProxyServer {
 }
 
 function refuseTunnel(request: IncomingMessage, socket: Duplex): void {
-  const problem = JSON.stringify({
-    type: 'urn:bulwark:problem:tunnel',
-    title: 'The sidecar makes no tunnels',
+  writeRawProblem(socket, {
     status: 501,
+    word: 'tunnel',
+    title: 'The sidecar makes no tunnels',
     detail: `CONNECT ${request.url ?? ''} would hide the calls from their guards. Call http://NAME/ through the proxy and map NAME to an https URL with --upstream.`,
   });
-  socket.on('error', () => undefined);
-  socket.end(
-    `HTTP/1.1 501 Not Implemented\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(problem)}\r\nConnection: close\r\n\r\n${problem}`,
-  );
 }
 
 /** The trace id of a W3C traceparent. */

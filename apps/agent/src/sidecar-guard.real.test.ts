@@ -34,6 +34,9 @@ describe('the sidecar as a guard', () => {
         'bulwark-rejected': 'breaker-open',
         'content-type': 'application/problem+json',
       });
+      expect(JSON.parse(reply.body)).toMatchObject({
+        detail: "This agent's own breaker for fraud-api (policy default/fraud-api) is open.",
+      });
       expect(Number(reply.headers['retry-after'])).toBeGreaterThanOrEqual(25);
     }
     expect(calls).toBe(3);

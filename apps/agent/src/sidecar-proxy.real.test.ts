@@ -70,17 +70,37 @@ describe('the sidecar as a proxy', () => {
   it('refuses to call itself, to tunnel, and what is no target', async () => {
     const { listen } = await sidecar([], {});
     expect((await via(listen, `http://127.0.0.1:${listen}/x`)).status).toBe(421);
-    const answer = await new Promise<string>((resolve, reject) => {
-      const socket = tcpConnect(listen, '127.0.0.1', () =>
-        socket.write('CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n'),
-      );
-      let text = '';
-      socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
-      socket.on('end', () => resolve(text));
-      socket.on('error', reject);
-    });
+    const answer = await rawAnswer(listen, 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 501 /);
     expect(answer).toContain('--upstream');
+  });
+
+  it('refuses with a problem what it cannot read, or would have to strip or guess at', async () => {
+    let calls = 0;
+    const url = await upstream((_request, response) => {
+      calls += 1;
+      response.end('ok');
+    });
+    const { listen } = await sidecar([], { one: url });
+    const close = 'Connection: close\r\n';
+    const upgrade = (to: string) => `Connection: keep-alive, Upgrade\r\nUpgrade: ${to}\r\n`;
+    const refused: [status: number, request: string, says: string][] = [
+      [400, `GET ftp://one/ HTTP/1.1\r\nHost: one\r\n${close}\r\n`, 'not ftp'],
+      [400, `GET / HTTP/1.1\r\nHost: one\r\nHost: two\r\n${close}\r\n`, 'this one has 2'],
+      [400, `GET http://one/ HTTP/1.1\r\n${close}\r\n`, 'this one has 0'],
+      [501, `GET / HTTP/1.1\r\nHost: one\r\n${upgrade('websocket')}\r\n`, 'upgrade to websocket'],
+      [400, 'GET / HTTP/1.1\r\nHost: one\r\nBad Header\r\n\r\n', 'cannot be read'],
+      [431, `GET / HTTP/1.1\r\nHost: one\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`, 'cannot be read'],
+    ];
+    for (const [status, request, says] of refused) {
+      const answer = await rawAnswer(listen, request);
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(answer).toMatch(/content-type: application\/problem\+json/i);
+      expect(answer).toContain(says);
+    }
+    expect(calls).toBe(0);
+    const offer = `GET / HTTP/1.1\r\nHost: one.\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n`;
+    expect(await rawAnswer(listen, offer)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   it('notices that a call came back to it through another proxy', async () => {
@@ -148,3 +168,15 @@ describe('the sidecar as a proxy', () => {
     await expect(via(listen, 'http://fraud-api/x')).rejects.toThrow();
   });
 });
+
+/** Everything that comes back until the proxy ends the connection. */
+function rawAnswer(port: number, request: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = tcpConnect(port, '127.0.0.1', () => socket.write(request));
+    atEnd(() => socket.destroy());
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    socket.on('end', () => resolve(text));
+    socket.on('error', reject);
+  });
+}

@@ -98,5 +98,7 @@ describe('what this layer answers', () => {
       type: 'urn:bulwark:problem:bulkhead-full',
     });
     expect(rejectionProblem('fraud', { ...rejected, reason: 'deadline' }).status).toBe(504);
+    const open = { reason: 'breaker-open', detail: "the fleet's breaker", policy: 'shop/one@3' } as const;
+    expect(rejectionProblem('up', open).detail).toBe("The fleet's breaker for up (policy shop/one) is open.");
   });
 });

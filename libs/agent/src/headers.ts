@@ -136,6 +136,14 @@ const TITLES: Record<RejectionReason, string> = {
   drill: 'A drill forces this dependency off',
 };
 
+/** What a breaker does, in the detail of a problem. */
+const BREAKER_STATES: Partial<Record<RejectionReason, string>> = {
+  'breaker-open': 'is open',
+  'breaker-half-open': 'is half-open and lets only its probe through',
+  'breaker-recovering': 'is recovering and admits a share of the calls',
+  'forced-open': 'was forced open',
+};
+
 /** RFC 9457. */
 export interface Problem {
   readonly type: string;
@@ -153,11 +161,23 @@ export function rejectionProblem(
     type: `urn:bulwark:problem:${rejected.reason}`,
     title: TITLES[rejected.reason],
     status: rejected.reason === 'deadline' ? 504 : 503,
-    detail: rejected.detail === '' ? `The call to ${service} was not made.` : rejected.detail,
+    detail: rejectionDetail(service, rejected),
     service,
     reason: rejected.reason,
     policy: rejected.policy,
   };
+}
+
+function rejectionDetail(
+  service: string,
+  { reason, detail, policy }: { reason: RejectionReason; detail: string; policy: string },
+): string {
+  if (detail === '') return `The call to ${service} was not made.`;
+  const state = BREAKER_STATES[reason];
+  if (state === undefined) return detail;
+  // The detail of a breaker's rejection names the breaker.
+  const name = detail.charAt(0).toUpperCase() + detail.slice(1);
+  return `${name} for ${service} (policy ${policy.replace(/@\d+$/, '')}) ${state}.`;
 }
 
 export function timeoutProblem(end: {

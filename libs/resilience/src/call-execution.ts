@@ -1,6 +1,7 @@
 import { type AttemptLimits, planAttempt } from './attempt-plan.js';
 import { type AttemptRun, AttemptTimeoutError } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
+import { breakerName } from './breaker-name.js';
 import type { Waiter } from './bulkhead.js';
 import type { CallFailure, CallResult, DegradedReason, Judgement } from './call.js';
 import { type Failed, failedCall } from './call-results.js';
@@ -91,7 +92,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
       const again = gate.admit(nowMs);
       if (!(again instanceof Permit)) {
         this.giveBack(nowMs);
-        this.refuse(again, 'the breaker changed while this call waited');
+        this.refuse(again, breakerName(gate, nowMs));
         return;
       }
       this.permit = again;
@@ -129,7 +130,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     if (this.gate !== undefined) {
       const answer = this.gate.admit(nowMs);
       if (!(answer instanceof Permit)) {
-        this.refuse(answer, `breaker ${this.gate.key}`);
+        this.refuse(answer, breakerName(this.gate, nowMs));
         return;
       }
       this.permit = answer;
