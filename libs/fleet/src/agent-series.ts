@@ -52,6 +52,8 @@ export class AgentSeries {
   private readonly recent = new BucketRing(RECENT_BUCKET_MS, RECENT_MS / RECENT_BUCKET_MS + 1);
   private readonly rules = new Map<string, Totals>();
   private sequence = 0;
+  /** The rule of its newest report. */
+  rule = '';
   reportedMs = -Infinity;
   /** Last report with an outcome, or with any call at all: offered, rejected or ended. */
   outcomeMs = -Infinity;
@@ -89,6 +91,7 @@ export class AgentSeries {
     if (placement.sequence <= this.sequence) return NOTHING;
     this.sequence = placement.sequence;
     this.reportedMs = placement.nowMs;
+    this.rule = counts.rule;
     this.localState = counts.localState;
     this.inForce = counts.inForce;
     this.probe = counts.probe;

@@ -198,6 +198,11 @@ export class World {
     this.ms = untilMs;
   }
 
+  /** The host's own wake-up, which comes once a second whatever is due. */
+  tick(): void {
+    this.run(this.decider.tick(this.now));
+  }
+
   answerWrite(ok = true): void {
     const write = this.said.findLast((effect) => effect.kind === 'write');
     if (write === undefined) throw new Error('nothing was written');
@@ -222,7 +227,7 @@ export class World {
   }
 
   get state(): string {
-    return this.view.verdict?.state ?? 'none';
+    return this.decider.views('shop', this.now)[0]?.verdict?.state ?? 'none';
   }
 
   of<K extends DeciderEffect['kind']>(kind: K): (Extract<DeciderEffect, { kind: K }> & { atMs: number })[] {

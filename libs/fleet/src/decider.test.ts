@@ -309,4 +309,69 @@ describe('what a key says while nothing changes', () => {
     expect(world.said).toEqual([]);
     expect(world.view.note).toContain('every agent decides alone');
   });
+
+  test('scope Instance shows the own breakers of the agents, and cannot be forced', () => {
+    const world = new World(settings({ scope: 'Instance' }));
+    const [one, two] = world.add(2);
+    if (one === undefined || two === undefined) throw new Error('two agents');
+    one.localState = 'open';
+    world.reportAll();
+    world.force({ state: 'open', remainingMs: 60_000, by: 'ann', reason: 'test' });
+    world.advance(1_000);
+    expect(world.said).toMatchObject([{ kind: 'notice', word: 'not-forced' }]);
+    expect(world.view.agents.map(({ localState }) => localState)).toEqual(['open', 'closed']);
+    expect(world.view.verdict).toBeUndefined();
+    world.setRule(settings({ scope: 'Instance', ruleHash: 'rule-2' }));
+    expect(world.view.agents).toHaveLength(2);
+  });
+});
+
+describe('keys that nobody calls any more', () => {
+  const keys = (world: World): string[] => world.decider.views().map(({ key }) => key.key);
+
+  test('of another per go at once, and do not come back by what an agent still says of the former rule', () => {
+    const world = new World();
+    world.add(2);
+    world.reportAll();
+    world.setRule(settings({ per: ['operation'], ruleHash: 'rule-2' }));
+    expect(keys(world)).toEqual([]);
+    world.reportAll();
+    world.advance(20_000);
+    expect(keys(world)).toEqual([]);
+    for (const agent of world.agents) agent.rule = 'rule-2';
+    world.reportAll();
+    expect(keys(world)).toEqual(['target']);
+  });
+
+  test('stay while the rule makes the same keys, however long nothing is called', () => {
+    const world = new World();
+    world.add(2);
+    world.reportAll();
+    world.setRule(settings({ ruleHash: 'rule-2', trip: { consecutiveFailures: 20 } }));
+    world.advance(600_000);
+    expect(keys(world)).toEqual(['target']);
+  });
+
+  test('of a former rule stay while a verdict is in force', () => {
+    const world = new World();
+    world.add(2);
+    trip(world);
+    world.setRule(settings({ per: ['operation'], ruleHash: 'rule-2' }));
+    expect(world.state).toBe('open');
+  });
+
+  test('go with their stored record a minute after their last agent', () => {
+    const world = new World();
+    world.add(2);
+    world.reportAll();
+    world.force({ state: 'closed', remainingMs: 1_000, by: 'ann', reason: 'test' });
+    world.advance(2_000);
+    for (const agent of world.agents) world.down(agent);
+    world.advance(50_000);
+    expect(keys(world)).toEqual(['target']);
+    world.ms += 30_000;
+    world.tick();
+    expect(keys(world)).toEqual([]);
+    expect(world.of('remove')).toMatchObject([{ key: KEY }]);
+  });
 });

@@ -1,3 +1,4 @@
+import type { BreakerSettings } from '@bulwark/resilience';
 import { type AgentEntry, AgentRoster } from './agent-roster.js';
 import type {
   BreakerKey,
@@ -19,9 +20,14 @@ const FULL_REPORT_MS = 1_000;
 const MAX_KEYS = 10_000;
 /** Epochs of removed keys that are remembered, so that a key that comes back is not older than what agents hold. */
 const MAX_REMEMBERED = 10_000;
+/** Keys that nobody calls any more are looked for this often. */
+const SWEEP_MS = 10_000;
+const HASHES_KEPT = 16;
 
 interface PolicyKeys {
   rule: FleetRule | undefined;
+  /** Hashes of the present rule and of former ones that made the same keys: who reports under these calls the key. */
+  hashes: Set<string>;
   readonly keys: Map<string, KeyBreaker>;
   full: boolean;
 }
@@ -39,6 +45,7 @@ class Decider implements FleetDecider {
   private readonly epochs = new Map<string, number>();
   private readonly desk: Desk;
   private polled = 0;
+  private sweptMs = -Infinity;
   private lastNow: Now;
 
   constructor(options: DeciderOptions) {
@@ -69,9 +76,13 @@ class Decider implements FleetDecider {
   ): DeciderEffect[] {
     const turn = this.turn(now);
     const held = this.policyOf(policy);
+    const former = held.rule?.settings;
     held.rule = rule;
-    if (rule === undefined || !isDecided(rule.settings.scope)) {
-      for (const breaker of held.keys.values()) this.removeKey(held, breaker, turn);
+    held.hashes = hashesOf(held.hashes, former, rule?.settings);
+    const wasDecided = former === undefined || isDecided(former.scope);
+    const endsDeciding = rule === undefined || (wasDecided && !isDecided(rule.settings.scope));
+    for (const breaker of held.keys.values()) {
+      if (endsDeciding || !breaker.isCalled(held.hashes, turn.now.ms)) this.removeKey(held, breaker, turn);
     }
     if (rule === undefined) {
       this.policies.get(policy.namespace)?.delete(policy.policy);
@@ -137,9 +148,13 @@ class Decider implements FleetDecider {
 
   force(key: BreakerKey, forced: Parameters<FleetDecider['force']>[1], now: Now): DeciderEffect[] {
     const turn = this.turn(now);
-    const breaker = this.breakerFor(key, turn);
+    const rule = this.policies.get(key.namespace)?.get(key.policy)?.rule;
+    const isFleets = rule === undefined || isDecided(rule.settings.scope);
+    const breaker = isFleets ? this.breakerFor(key, turn) : undefined;
     if (breaker === undefined) {
-      const message = 'no fleet breaker is known for this policy: nothing was forced';
+      const message = isFleets
+        ? 'no fleet breaker is known for this policy: nothing was forced'
+        : 'every agent decides this breaker alone (scope Instance): nothing was forced';
       turn.effects.push({ kind: 'notice', key, word: 'not-forced', message });
       return turn.effects;
     }
@@ -151,6 +166,7 @@ class Decider implements FleetDecider {
   tick(now: Now): DeciderEffect[] {
     const turn = this.turn(now);
     for (const gone of this.roster.sweep(turn.now.ms)) this.forget(gone);
+    this.sweep(turn);
     for (;;) {
       const breaker = this.dueKeys.take(turn.now.ms);
       if (breaker === undefined) return turn.effects;
@@ -168,8 +184,10 @@ class Decider implements FleetDecider {
     const found: KeyView[] = [];
     for (const [name, policies] of this.policies) {
       if (namespace !== undefined && namespace !== name) continue;
-      for (const { keys } of policies.values()) {
-        for (const breaker of keys.values()) found.push(viewOf(breaker, nowMs));
+      for (const { keys, rule, hashes } of policies.values()) {
+        for (const breaker of keys.values()) {
+          if (rule === undefined || breaker.isCalled(hashes, nowMs)) found.push(viewOf(breaker, nowMs));
+        }
       }
     }
     return found;
@@ -182,6 +200,20 @@ class Decider implements FleetDecider {
     return { now: this.lastNow, effects: [] };
   }
 
+  /** Keys of a former rule, and those whose agents are all gone, unless a verdict is in force. */
+  private sweep(turn: Turn): void {
+    if (turn.now.ms - this.sweptMs < SWEEP_MS) return;
+    this.sweptMs = turn.now.ms;
+    for (const policies of this.policies.values()) {
+      for (const held of policies.values()) {
+        if (held.rule === undefined) continue;
+        for (const breaker of held.keys.values()) {
+          if (!breaker.isCalled(held.hashes, turn.now.ms)) this.removeKey(held, breaker, turn);
+        }
+      }
+    }
+  }
+
   private answered(breaker: KeyBreaker, agent: string, turn: Turn): void {
     breaker.answered(agent, turn);
     this.dueKeys.put(breaker);
@@ -191,7 +223,10 @@ class Decider implements FleetDecider {
     let policies = this.policies.get(namespace);
     if (policies === undefined) this.policies.set(namespace, (policies = new Map<string, PolicyKeys>()));
     let held = policies.get(policy);
-    if (held === undefined) policies.set(policy, (held = { rule: undefined, keys: new Map(), full: false }));
+    if (held === undefined) {
+      held = { rule: undefined, hashes: new Set(), keys: new Map(), full: false };
+      policies.set(policy, held);
+    }
     return held;
   }
 
@@ -238,6 +273,17 @@ class Decider implements FleetDecider {
   private forget(entry: AgentEntry): void {
     for (const series of [...entry.series]) series.leave();
   }
+}
+
+/** A rule that differs in numbers only makes the same keys; one with another `per` makes others. */
+function hashesOf(
+  known: Set<string>,
+  former: BreakerSettings | undefined,
+  present: BreakerSettings | undefined,
+): Set<string> {
+  if (present === undefined) return new Set();
+  const sameKeys = former === undefined || former.per.join(' ') === present.per.join(' ');
+  return new Set([...(sameKeys ? known : []), present.ruleHash].slice(-HASHES_KEPT));
 }
 
 /** How far back the new counts of a report may lie: a lost or late report before it makes the span longer. */

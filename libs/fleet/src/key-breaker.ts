@@ -35,6 +35,8 @@ interface Pending {
   readonly forcedUntilMs: number;
 }
 
+/** After a takeover, agents that call nothing say nothing for a while. */
+const AWAITED_MS = 60_000;
 const NOTHING: Look = { change: undefined, againMs: Infinity };
 
 /**
@@ -58,6 +60,7 @@ export class KeyBreaker {
   private wish: Wish | undefined;
   private takesOver = false;
   private lookAgainMs = Infinity;
+  private awaitedUntilMs = -Infinity;
 
   constructor(
     readonly key: BreakerKey,
@@ -92,6 +95,16 @@ export class KeyBreaker {
     return this.pending !== undefined;
   }
 
+  /**
+   * Somebody who is there, or was within the last minute, reports the key under one of these rules; or a verdict is in
+   * force; or a stored one was just taken over and its agents may not have spoken yet.
+   */
+  isCalled(rules: ReadonlySet<string>, nowMs: number): boolean {
+    if (this.state.name !== 'closed' || this.pending !== undefined || this.wish !== undefined) return true;
+    if (this.forced !== undefined || nowMs < this.awaitedUntilMs) return true;
+    return this.series.all.some(({ rule }) => rules.has(rule));
+  }
+
   /** Undefined while no rule is known. */
   scene(nowMs: number): Scene | undefined {
     const { settings, series, record } = this;
@@ -108,6 +121,7 @@ export class KeyBreaker {
     this.state = resumedState(stored, now.ms);
     this.forcedUntilMs = resumedWish(stored, now).untilMs;
     this.renewal.begin(stored, now.ms);
+    this.awaitedUntilMs = now.ms + AWAITED_MS;
     this.dueMs = now.ms;
   }
 

@@ -1,5 +1,5 @@
 import { RECENT_MS } from './agent-series.js';
-import { scopeNote } from './scope.js';
+import { isDecided, scopeNote } from './scope.js';
 import type { AgentKeyView, KeyView } from './contract.js';
 import type { KeyBreaker } from './key-breaker.js';
 import { judgeTrip } from './trip-rules.js';
@@ -56,6 +56,7 @@ function noteOf(breaker: KeyBreaker, nowMs: number): string | undefined {
   if (scene === undefined) return 'no rule is known for this policy';
   if (breaker.isWriting) return 'a change is being stored';
   if (breaker.forced !== undefined) return undefined;
+  if (!isDecided(scene.settings.scope)) return scopeNote(scene.settings.scope);
   const { state } = breaker;
   switch (state.name) {
     case 'closed':

@@ -39,7 +39,10 @@ export class ForceApi {
   private async key(namespace: string, name: string): Promise<BreakerKey> {
     const breaker = await this.options.read(namespace, name);
     if (breaker !== undefined) {
-      const { policy, key } = breaker.spec as { policy: string; key: string };
+      const { policy, key, scope } = breaker.spec as { policy: string; key: string; scope: string };
+      if (scope === 'Instance') {
+        throw badRequest(`every agent decides breaker "${name}" alone (scope Instance): it cannot be forced`);
+      }
       return { namespace, policy, key };
     }
     const { policy } = parseBreakerName(name) ?? { policy: '' };
