@@ -67,6 +67,12 @@ export class ObjectCollection {
     this.emit(previous === undefined ? 'ADDED' : 'MODIFIED', { object, previous, revision, cause: 'object' });
   }
 
+  /** Replaces what only readers see, such as the time of a last message: no revision, and no event for watchers. */
+  replaceQuietly(object: ApiObject): void {
+    const key = objectKey(object);
+    if (this.objects.has(key)) this.objects.set(key, object);
+  }
+
   delete(key: string, revision: number): void {
     const previous = this.objects.get(key);
     if (previous === undefined) return;

@@ -70,12 +70,13 @@ function shown(annotations: Readonly<Record<string, string>>): Record<string, st
 
 function ofPolicy(
   policy: ResiliencePolicy | undefined,
-): Pick<BreakerObject['spec'], 'scope' | 'target' | 'threshold'> {
+): Pick<BreakerObject['spec'], 'scope' | 'target' | 'threshold' | 'mode'> {
   const breaker = policy?.spec.circuitBreaker;
   return {
     scope: breaker?.scope ?? 'Fleet',
     target: policy?.spec.target.service ?? '',
     threshold: breaker === undefined ? '' : thresholdText(breaker.trip),
+    ...(policy === undefined ? {} : { mode: policy.spec.mode ?? 'Enforce' }),
   };
 }
 

@@ -44,7 +44,11 @@ export class VirtualCollection {
   put(objects: readonly ApiObject[]): void {
     for (const object of objects) {
       const before = this.collection.get(objectKey(object));
-      if (before !== undefined && jsonEquals(this.significant(before), this.significant(object))) continue;
+      if (before !== undefined && jsonEquals(this.significant(before), this.significant(object))) {
+        const { resourceVersion = '' } = before.metadata;
+        this.collection.replaceQuietly({ ...object, metadata: { ...object.metadata, resourceVersion } });
+        continue;
+      }
       const revision = this.nextRevision();
       this.collection.put(withResourceVersion(object, revision), revision);
     }
