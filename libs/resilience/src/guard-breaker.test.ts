@@ -415,6 +415,16 @@ describe('shadow', () => {
     expect(it.dependency.timeouts).toEqual([Infinity]);
     expect(it.guard.gate('target')?.counters(5000)).toMatchObject({ failures: 1 });
   });
+
+  test('blames nobody for a call that its caller held up', async () => {
+    const it = world({ mode: 'shadow', timeout: { attemptMs: 100, totalMs: 1000 } });
+    it.dependency.script = [{ reply: { status: 200 }, afterMs: 5000 }];
+    const held = { ...adapter, callerHold: () => ({ heldMs: 4900, holding: false }) };
+    const slow = it.guard.call({ operation: 'GET /' }, it.dependency.run, held);
+    await it.host.advance(5000);
+    expect(await slow).toMatchObject({ kind: 'fresh' });
+    expect(it.guard.gate('target')?.counters(5000)).toMatchObject({ failures: 0, slow: 0, ignored: 1 });
+  });
 });
 
 describe('a signal that aborts while the engine is at work', () => {

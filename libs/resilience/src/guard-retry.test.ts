@@ -437,4 +437,22 @@ describe('an attempt that its caller holds up', () => {
     expect(totals).toMatchObject({ failed: 1, cancelled: 0 });
     expect(counts).toMatchObject({ failures: 1 });
   });
+
+  test('is as long as the dependency took: no slow call by a slow caller', async () => {
+    const host = new FakeHost({ random: () => 0.5 });
+    const slowRule = breaker({
+      trip: { slowRate: { ratio: 1, minimumCalls: 50, window: { ms: 60_000 }, slowerThanMs: 100 } },
+    });
+    const guard = new Guard({ host, settings: settings({ breaker: slowRule }) });
+    const dependency = new FakeDependency(host.sleep);
+    dependency.script = [answer(200), answer(200)];
+    for (const heldMs of [200, 0]) {
+      const held = { ...adapter, callerHold: () => ({ heldMs, holding: false }) };
+      const call = guard.call({ operation: 'GET /' }, dependency.run, held);
+      await host.advance(250);
+      await call;
+      const slow = heldMs > 0 ? 0 : 1;
+      expect(guard.gate('target')?.counters(host.nowMs())).toMatchObject({ slow });
+    }
+  });
 });
