@@ -61,6 +61,12 @@ export const OPTIONS = [
     help: 'agent streams this replica takes (default 10000)',
   },
   {
+    flag: 'max-watches',
+    kind: 'text',
+    placeholder: 'N',
+    help: 'watches over HTTP this replica serves at once (default 1000)',
+  },
+  {
     flag: 'log-level',
     kind: 'text',
     placeholder: 'LEVEL',

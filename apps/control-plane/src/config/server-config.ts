@@ -20,6 +20,8 @@ export interface ServerConfig {
   /** Both addresses are loopback: nobody outside this machine reaches them. */
   readonly loopback: boolean;
   readonly maxAgents: number;
+  /** Watches over HTTP that this replica serves at once. */
+  readonly maxWatches: number;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
 }
@@ -62,6 +64,7 @@ export function readConfig(
     defaultRollout: read.name('default-rollout', loopback ? 'immediate' : 'standard'),
     loopback,
     maxAgents: read.integer('max-agents', { absent: 10_000, min: 1, max: 100_000 }),
+    maxWatches: read.integer('max-watches', { absent: 1_000, min: 1, max: 100_000 }),
     logLevel: read.oneOf('log-level', ['debug', 'info', 'warn', 'error'], 'info'),
     logFormat: read.oneOf('log-format', ['json', 'text', 'auto'], 'auto'),
   };

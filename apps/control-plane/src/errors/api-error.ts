@@ -17,6 +17,7 @@ export interface StatusDetails {
 
 export type Reason =
   | 'BadRequest'
+  | 'Forbidden'
   | 'NotFound'
   | 'MethodNotAllowed'
   | 'NotAcceptable'
@@ -33,6 +34,7 @@ export type Reason =
 
 const CODES: Readonly<Record<Reason, number>> = {
   BadRequest: 400,
+  Forbidden: 403,
   NotFound: 404,
   MethodNotAllowed: 405,
   NotAcceptable: 406,
@@ -126,6 +128,11 @@ export function tooLargeVersion(revision: number, current: number): ApiError {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   });
+}
+
+export function tooManyWatches(limit: number): ApiError {
+  const message = `this replica serves ${limit} watches at once and all are taken; try again, try another replica, or raise --max-watches`;
+  return new ApiError('TooManyRequests', message, { retryAfterSeconds: 1 });
 }
 
 export function unavailable(message: string, options?: ErrorOptions): ApiError {

@@ -16,6 +16,8 @@ function codeOf(error: ApiError): status {
     case 'UnsupportedMediaType':
     case 'RequestEntityTooLarge':
       return status.INVALID_ARGUMENT;
+    case 'Forbidden':
+      return status.PERMISSION_DENIED;
     case 'NotFound':
       return status.NOT_FOUND;
     case 'MethodNotAllowed':

@@ -6,11 +6,13 @@ import {
   methodNotAllowed,
   notFound,
   tooLargeVersion,
+  tooManyWatches,
 } from '../errors/api-error.js';
 import { isMap, parseJson } from '../objects/json-value.js';
 import type { ObjectWrites, Place, Written } from '../objects/object-writes.js';
 import { parsePatch } from '../objects/patch.js';
 import type { ApiObject } from '../objects/api-object.js';
+import { FrameCache } from './frame-cache.js';
 import { asList, asTable, negotiate } from './representation.js';
 import { dryRun, listOptions, writeOptions, type ListOptions, type Query } from './request-options.js';
 import type { ServedKind } from './served-kind.js';
@@ -26,7 +28,15 @@ export class ResourceApi {
   private readonly kinds: ReadonlyMap<string, ServedKind>;
   private readonly watches = new Set<WatchResponse>();
 
-  constructor(kinds: readonly ServedKind[]) {
+  /** Watches that are taken and not open yet. */
+  private opening = 0;
+  private readonly frames = new FrameCache();
+
+  /** @param maxWatches open at once, over all kinds; further ones are told to try again */
+  constructor(
+    kinds: readonly ServedKind[],
+    private readonly maxWatches = Infinity,
+  ) {
     this.kinds = new Map(kinds.map((kind) => [kind.resource.plural, kind]));
   }
 
@@ -110,8 +120,10 @@ export class ResourceApi {
   private async watch(kind: ServedKind, options: ListOptions, exchange: Exchange): Promise<void> {
     const watch = options.watch;
     if (watch === undefined) return;
+    if (this.watches.size + this.opening >= this.maxWatches) throw tooManyWatches(this.maxWatches);
     const representation = negotiate(exchange.request.headers.accept);
     const stopObserving = kind.observe();
+    this.opening += 1;
     try {
       await kind.refresh();
       const from = watch.from ?? 0;
@@ -123,6 +135,8 @@ export class ResourceApi {
           kind: kind.resource.kind,
           selection: options.selection,
           options: watch,
+          frames: this.frames,
+          form: [...Object.values(representation), options.includeObject].join(' '),
           render: (object, first) =>
             representation.as === 'object'
               ? object
@@ -146,6 +160,8 @@ export class ResourceApi {
     } catch (error) {
       stopObserving();
       throw error;
+    } finally {
+      this.opening -= 1;
     }
   }
 

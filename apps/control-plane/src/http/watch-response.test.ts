@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ObjectCollection } from '../index/object-collection.js';
 import type { ApiObject } from '../objects/api-object.js';
 import type { WatchOptions } from './request-options.js';
+import { FrameCache } from './frame-cache.js';
 import { WatchResponse } from './watch-response.js';
 
 /** As much of a response as a watch uses; `unread` is what the client has not taken. */
@@ -18,8 +19,15 @@ class FakeResponse extends EventEmitter {
   flushHeaders(): void {
     expect(this.state).toBe('open');
   }
-  write(text: string): void {
-    for (const line of text.trim().split('\n'))
+  corked = 0;
+  cork(): void {
+    this.corked += 1;
+  }
+  uncork(): void {
+    this.corked -= 1;
+  }
+  write(bytes: Buffer): void {
+    for (const line of bytes.toString().trim().split('\n'))
       this.lines.push(JSON.parse(line) as (typeof this.lines)[number]);
   }
   end(): void {
@@ -34,12 +42,16 @@ const options: WatchOptions = { from: 5, bookmarks: true, timeoutMs: 600_000, ma
 let collection: ObjectCollection;
 let response: FakeResponse;
 let ended: number;
+let rendered: number;
+let frames: FrameCache;
 
 beforeEach(() => {
   vi.useFakeTimers();
   collection = new ObjectCollection(5);
   response = new FakeResponse();
   ended = 0;
+  rendered = 0;
+  frames = new FrameCache();
 });
 afterEach(() => vi.useRealTimers());
 
@@ -57,7 +69,9 @@ function watch(more: Partial<WatchOptions> = {}): WatchResponse {
     kind: 'k',
     selection: () => true,
     options: { ...options, ...more },
-    render: (one: ApiObject) => one,
+    render: (one: ApiObject) => ((rendered += 1), one),
+    form: 'object',
+    frames,
   };
   const made = new WatchResponse(request, response as unknown as ServerResponse, () => (ended += 1));
   made.start();
@@ -85,6 +99,15 @@ describe('a watch', () => {
     collection.put(object('a', 6), 6);
     expect(response.lines.at(-1)).toMatchObject({ type: 'ERROR', object: { code: 410 } });
     expect([response.state, ended, collection.watchers]).toEqual(['destroyed', 1, 0]);
+  });
+
+  it('shares the bytes of an event with all watches of the same form', () => {
+    for (let index = 0; index < 100; index += 1) watch();
+    collection.put(object('a', 6), 6);
+    collection.put(object('b', 7), 7);
+    expect([response.lines.length, rendered]).toEqual([200, 2]);
+    collection.put(object('c', 8), 8);
+    expect(rendered).toBe(3);
   });
 
   it('ends when the client goes', () => {

@@ -5,6 +5,7 @@ import type { ObjectEvent } from '../index/change-history.js';
 import type { ObjectCollection } from '../index/object-collection.js';
 import { API_VERSION, type ApiObject } from '../objects/api-object.js';
 import { seenAs, type Selection } from '../objects/selection.js';
+import { frameBytes, type FrameCache } from './frame-cache.js';
 import type { WatchOptions } from './request-options.js';
 
 export interface WatchRequest {
@@ -14,6 +15,10 @@ export interface WatchRequest {
   readonly options: WatchOptions;
   /** What stands in an event for an object; `first` for the first event of the stream. */
   render(object: ApiObject, first: boolean): unknown;
+  /** Names what `render` makes: two watches with the same form get the same bytes. */
+  readonly form: string;
+  /** Shared by the watches of a server. */
+  readonly frames: FrameCache;
 }
 
 /** A watcher that has not read this much is slower than the changes: it is dropped, and lists again. */
@@ -24,6 +29,7 @@ const BOOKMARK_MS = 60_000;
 export class WatchResponse {
   private first = true;
   private ended = false;
+  private gathering = false;
   private readonly cleanups: (() => void)[] = [];
 
   constructor(
@@ -52,6 +58,7 @@ export class WatchResponse {
   end(): void {
     if (this.ended) return;
     this.bookmark();
+    this.release();
     this.response.end();
     this.finish();
   }
@@ -77,8 +84,15 @@ export class WatchResponse {
   }
 
   private send(type: string, object: ApiObject): void {
-    this.write({ type, object: this.request.render(object, this.first) });
+    const { first } = this;
+    const { frames, form } = this.request;
     this.first = false;
+    this.write(
+      frames.frame(object, `${type} ${form} ${first}`, () => ({
+        type,
+        object: this.request.render(object, first),
+      })),
+    );
   }
 
   private bookmark(annotations?: Readonly<Record<string, string>>): void {
@@ -89,19 +103,36 @@ export class WatchResponse {
       creationTimestamp: null,
       ...(annotations === undefined ? {} : { annotations }),
     };
-    this.write({ type: 'BOOKMARK', object: { kind, apiVersion: API_VERSION, metadata } });
+    this.write(frameBytes({ type: 'BOOKMARK', object: { kind, apiVersion: API_VERSION, metadata } }));
   }
 
-  private write(frame: unknown): void {
+  private write(frame: Buffer): void {
     if (this.ended) return;
-    this.response.write(`${JSON.stringify(frame)}\n`);
+    this.gather();
+    this.response.write(frame);
     if (this.response.writableLength > MAX_UNREAD_BYTES) this.drop();
+  }
+
+  /** What is said in one instant goes out in one piece. */
+  private gather(): void {
+    if (this.gathering) return;
+    this.gathering = true;
+    this.response.cork();
+    queueMicrotask(() => this.release());
+  }
+
+  /** Before the end too: what is still gathered then is lost. */
+  private release(): void {
+    if (!this.gathering) return;
+    this.gathering = false;
+    this.response.uncork();
   }
 
   /** Alone and at once: the others are not to wait for it. */
   private drop(): void {
     const error = expired(this.request.options.from ?? 0, this.request.collection.revision);
-    this.response.write(`${JSON.stringify({ type: 'ERROR', object: statusOf(error) })}\n`);
+    this.response.write(frameBytes({ type: 'ERROR', object: statusOf(error) }));
+    this.release();
     this.response.destroy();
     this.finish();
   }

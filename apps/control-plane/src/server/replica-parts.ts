@@ -123,7 +123,7 @@ export function buildParts(input: PartsInput) {
   );
   const agents = virtualKind('agents', () => live.agents(), withoutTimes);
   const policies = buildPolicies({ config, store, catalog, mirrors, live, tallies, distribution });
-  const api = new ResourceApi([policies.served, breakers, agents]);
+  const api = new ResourceApi([policies.served, breakers, agents], config.maxWatches);
   const health = new Health(input.store, () =>
     Object.entries(mirrors).map(([name, mirror]) => ({ name, loaded: mirror.loaded })),
   );
