@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { eventually, temporaryDirectory } from '@bulwark/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { quietDecider } from '../fleet/quiet-decider.js';
@@ -287,4 +290,18 @@ describe('a replica', () => {
     );
     expect(metrics).not.toContain('NaN');
   });
+});
+
+describe('a server on loopback', () => {
+  it.each(['/healthz', '/metrics', '/apis', PATH])(
+    'does not answer %s under a foreign name',
+    async (path) => {
+      const [host, port] = replica.http.split(':');
+      const asked = request({ host, port, path, headers: { Host: 'evil.example' } }).end();
+      const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+      const body = JSON.parse(await text(answer)) as Status;
+      expect([answer.statusCode, body.reason]).toEqual([403, 'Forbidden']);
+      expect(body.message).toContain('evil.example');
+    },
+  );
 });

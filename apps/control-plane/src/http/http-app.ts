@@ -4,11 +4,13 @@ import { Module, type DynamicModule, type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { ServerConfig } from '../config/server-config.js';
 import { statusOf } from '../errors/http-status.js';
 import { unavailable } from '../errors/api-error.js';
 import type { ForceApi } from '../fleet/force-api.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Health } from '../server/health.js';
+import { refusedHost } from './host-rule.js';
 import type { ResourceApi } from './resource-api.js';
 import { ResourcesController } from './resources.controller.js';
 import { StatusFilter } from './status.filter.js';
@@ -16,6 +18,7 @@ import { SystemController } from './system.controller.js';
 import { FORCE_API, HEALTH, METRICS, RESOURCE_API } from './tokens.js';
 
 export interface HttpParts {
+  readonly config: Pick<ServerConfig, 'http'>;
   readonly api: ResourceApi;
   readonly force: ForceApi;
   readonly health: Health;
@@ -78,9 +81,11 @@ export async function createHttpApp(parts: HttpParts): Promise<HttpApp> {
   return { app, traffic };
 }
 
-function watchTraffic(fastify: FastifyInstance, { health, metrics }: HttpParts): Traffic {
+function watchTraffic(fastify: FastifyInstance, { config, health, metrics }: HttpParts): Traffic {
   const traffic: Traffic = { accepted: 0, completed: 0, refused: 0, open: 0 };
   fastify.addHook('onRequest', async (request, reply) => {
+    const foreign = refusedHost(request.headers.host, config.http);
+    if (foreign !== undefined) return reply.code(foreign.code).send(statusOf(foreign));
     if (health.isLeaving && !ALWAYS.has(request.url.split('?')[0] ?? '')) {
       traffic.refused += 1;
       return refuse(reply);
