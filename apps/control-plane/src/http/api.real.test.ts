@@ -305,3 +305,14 @@ describe('a server on loopback', () => {
     },
   );
 });
+
+describe('HEAD', () => {
+  it.each(['/healthz', '/apis/bulwark.dev/v1', PATH, `${PATH}?watch=true`])(
+    'of %s is that of GET, without a body',
+    async (path) => {
+      const answer = await fetch(`http://${replica.http}${path}`, { method: 'HEAD' });
+      expect([answer.status, await answer.text()]).toEqual([200, '']);
+      expect(answer.headers.get('Content-Type')).toContain('application/json');
+    },
+  );
+});

@@ -4,7 +4,7 @@ import { Module, type DynamicModule, type LoggerService } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ServerConfig } from '../config/server-config.js';
+import type { Address, ServerConfig } from '../config/server-config.js';
 import { statusOf } from '../errors/http-status.js';
 import { unavailable } from '../errors/api-error.js';
 import type { ForceApi } from '../fleet/force-api.js';
@@ -53,6 +53,8 @@ export interface Traffic {
 export interface HttpApp {
   readonly app: NestFastifyApplication;
   readonly traffic: Readonly<Traffic>;
+  /** Past the framework, which would log a failure in words of its own. */
+  listen(address: Address): Promise<unknown>;
 }
 
 const BODY_LIMIT = 1024 * 1024;
@@ -65,7 +67,7 @@ export async function createHttpApp(parts: HttpParts): Promise<HttpApp> {
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 512 },
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
   });
   const app = await NestFactory.create<NestFastifyApplication>(HttpModule.with(parts), adapter, {
     bodyParser: false,
@@ -78,7 +80,7 @@ export async function createHttpApp(parts: HttpParts): Promise<HttpApp> {
   fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   const traffic = watchTraffic(fastify, parts);
   await app.init();
-  return { app, traffic };
+  return { app, traffic, listen: ({ host, port }) => fastify.listen({ host, port }) };
 }
 
 function watchTraffic(fastify: FastifyInstance, { config, health, metrics }: HttpParts): Traffic {

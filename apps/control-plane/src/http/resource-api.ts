@@ -53,7 +53,9 @@ export class ResourceApi {
     const kind = this.kind(request);
     const options = listOptions(request.query, request.params.namespace);
     const representation = negotiate(request.headers.accept);
-    if (options.watch !== undefined) return this.watch(kind, options, { request, reply });
+    // A watch has no end whose head could be told: HEAD is that of the list.
+    if (options.watch !== undefined && request.method !== 'HEAD')
+      return this.watch(kind, options, { request, reply });
     const warnings = await kind.refresh();
     if (kind.knows(options.revision) && options.revision > kind.collection.revision)
       await this.reach(kind, options.revision);

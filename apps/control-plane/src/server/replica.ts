@@ -63,7 +63,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
     addAgentService(grpc, parts.distribution);
     addPeerService(grpc, { fleet: parts.fleet, own: (kind, namespace) => parts.live.own(kind, namespace) });
     app = await createHttpApp({ ...parts });
-    await app.app.listen(config.http.port, config.http.host).catch((error: Error) => {
+    await app.listen(config.http).catch((error: Error) => {
       throw listenError(error, config.http, '--http');
     });
     return new RunningReplica({ parts, grpc, app, advertised, grpcAddress });

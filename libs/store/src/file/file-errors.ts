@@ -29,7 +29,7 @@ export function openingError(error: unknown, directory: string): StoreError {
     case sqlite.locked:
       return new StoreError(
         'in-use',
-        `The store directory ${directory} is in use by another server. Stop that one, or give this one a directory of its own.`,
+        `The store directory ${directory} is in use by another server. Stop the other server, or use another directory: --store file:OTHER.`,
         options,
       );
     case sqlite.readOnly:

@@ -84,7 +84,7 @@ describe('opening the embedded store', () => {
       const error = await refusal();
       expect(error.code).toBe('in-use');
       expect(error.message).toContain(directory);
-      expect(error.message).toMatch(/Stop that one, or give this one a directory of its own/);
+      expect(error.message).toMatch(/Stop the other server, or use another directory: --store file:OTHER/);
       await store.commit({ conditions: [], writes: [{ kind: 'put', key: '/t/a', value: '' }] });
     }
     await store.close();
