@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { eventually, temporaryDirectory } from '@bulwark/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -315,4 +316,15 @@ describe('HEAD', () => {
       expect(answer.headers.get('Content-Type')).toContain('application/json');
     },
   );
+});
+
+describe('what cannot be read', () => {
+  it('is refused with a Status: a broken path, and a method that nobody knows', async () => {
+    const broken = await status('GET', '/apis/%zz');
+    expect([broken.code, broken.body.reason]).toEqual([400, 'BadRequest']);
+    const [host, port] = replica.http.split(':');
+    const socket = connect({ host: host ?? '', port: Number(port) });
+    socket.end('FOO /apis HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    expect(await text(socket)).toMatch(/^HTTP\/1.1 400 [^]*"reason":"BadRequest"/);
+  });
 });

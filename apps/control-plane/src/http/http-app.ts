@@ -15,6 +15,7 @@ import type { ResourceApi } from './resource-api.js';
 import { ResourcesController } from './resources.controller.js';
 import { StatusFilter } from './status.filter.js';
 import { SystemController } from './system.controller.js';
+import { answerBadPath, answerNoRequest } from './unreadable.js';
 import { FORCE_API, HEALTH, METRICS, RESOURCE_API } from './tokens.js';
 
 export interface HttpParts {
@@ -68,6 +69,8 @@ export async function createHttpApp(parts: HttpParts): Promise<HttpApp> {
     requestTimeout: 30_000,
     keepAliveTimeout: 72_000,
     exposeHeadRoutes: true,
+    frameworkErrors: answerBadPath,
+    clientErrorHandler: answerNoRequest,
   });
   const app = await NestFactory.create<NestFastifyApplication>(HttpModule.with(parts), adapter, {
     bodyParser: false,
