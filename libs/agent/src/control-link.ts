@@ -14,6 +14,7 @@ import type { CompleteOptions } from './connect-options.js';
 import { ControlStream, type StreamStatus } from './control-stream.js';
 import type { PolicySet } from './policy-set.js';
 import type { Refusal } from './refusal.js';
+import { MessageAge } from './message-age.js';
 import { Reporter } from './reporter.js';
 import { applyUpdate, type Snapshot } from './snapshot.js';
 import type { SnapshotKeeper } from './snapshot-keeper.js';
@@ -58,6 +59,8 @@ export class ControlLink {
   #hinted = false;
   #connected = false;
 
+  readonly #age = new MessageAge();
+
   constructor(parts: ControlLinkOptions) {
     this.#parts = parts;
     this.#snapshot = parts.initial;
@@ -78,6 +81,7 @@ export class ControlLink {
         welcome: ({ slot, serviceAgents }) => {
           this.#contact();
           this.#connected = true;
+          this.#age.reset();
           policies.setSlot(slot);
           policies.setServiceAgents(serviceAgents);
           this.#reporter.connected();
@@ -247,7 +251,7 @@ export class ControlLink {
     const nowMs = host.nowMs();
     const holder = { id: agentId(options), incarnation };
     for (const message of verdicts) {
-      const verdict = toFleetVerdict(message, holder);
+      const verdict = toFleetVerdict(message, holder, this.#age.lateMs(message.senderMs, nowMs));
       if (message.key === undefined || verdict === undefined) continue;
       if (inbox.put(breakerKeyId(message.key), verdict, nowMs)) policies.applyVerdict(message.key, verdict);
     }

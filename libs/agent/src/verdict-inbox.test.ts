@@ -34,6 +34,14 @@ describe('a verdict from the wire', () => {
     expect(toFleetVerdict(message(1, { forced: ForcedState.FORCED_STATE_OPEN }), me)).toBeUndefined();
   });
 
+  it('read late, has its times shortened by what it waited: a permit is not longer than the decider thinks', () => {
+    const permit = { agent: me.id, incarnation: 'i1', remainingMs: 900, calls: 1 };
+    const late = (ms: number) =>
+      toFleetVerdict(message(1, { state: BreakerState.BREAKER_STATE_HALF_OPEN, permit }), me, ms);
+    expect(late(300)).toMatchObject({ permitMs: 600, ttlMs: 29_700 });
+    expect(late(60_000)).toMatchObject({ permitMs: 0, ttlMs: 0 });
+  });
+
   it('has its share kept within 0 and 1', () => {
     expect(verdict(1, { share: 7 }).share).toBe(1);
     expect(verdict(1, { share: -1 }).share).toBe(0);

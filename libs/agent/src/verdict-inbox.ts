@@ -13,8 +13,11 @@ export function breakerKeyId(key: BreakerKey): string {
   return `${key.namespace}/${key.policy}/${key.key}`;
 }
 
-/** The engine's form of a verdict, or undefined when the message is not a whole one. */
-export function toFleetVerdict(verdict: Verdict, holder: PermitHolder): FleetVerdict | undefined {
+/**
+ * The engine's form of a verdict, or undefined when the message is not a whole one. `lateMs`: how long ago its times were
+ * taken; a permit that lay unread while this process was paused must not outlive the decider's deadline.
+ */
+export function toFleetVerdict(verdict: Verdict, holder: PermitHolder, lateMs = 0): FleetVerdict | undefined {
   const state = STATES.get(verdict.state);
   if (verdict.version === undefined || state === undefined) return undefined;
   const { permit } = verdict;
@@ -22,15 +25,16 @@ export function toFleetVerdict(verdict: Verdict, holder: PermitHolder): FleetVer
   const mine = permit?.agent === holder.id && permit.incarnation === holder.incarnation;
   const forced = FORCED.get(verdict.forced);
   if (forced !== undefined && verdict.forcedRemainingMs <= 0) return undefined;
+  const left = (ms: number): number => Math.max(0, ms - lateMs);
   return {
     version: verdict.version,
     state,
     share: Math.min(1, Math.max(0, verdict.share)),
     permitCalls: mine ? permit.calls : 0,
-    permitMs: mine ? permit.remainingMs : 0,
-    ttlMs: verdict.ttlMs,
+    permitMs: mine ? left(permit.remainingMs) : 0,
+    ttlMs: left(verdict.ttlMs),
     forced,
-    forcedMs: forced === undefined ? 0 : verdict.forcedRemainingMs,
+    forcedMs: forced === undefined ? 0 : left(verdict.forcedRemainingMs),
     reason: verdict.reason,
     cooldownMs: verdict.cooldownMs,
   };

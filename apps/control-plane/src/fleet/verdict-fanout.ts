@@ -26,7 +26,7 @@ export class VerdictFanout {
       policies.set(id, known);
       return known.update;
     };
-    for (const verdict of verdicts) if (verdict.key) of(verdict.key).verdicts.push(verdict);
+    for (const verdict of verdicts) if (verdict.key) of(verdict.key).verdicts.push(stamped(verdict));
     for (const key of removed) of(key).removed.push(key);
     for (const { namespace, policy, update } of policies.values()) {
       const shared = sharedVerdicts(update);
@@ -44,7 +44,8 @@ export class VerdictFanout {
       nowMs,
       (key) => key.namespace === namespace && this.has(session, key.policy),
     );
-    if (verdicts.length > 0) session.sendVerdicts(sharedVerdicts({ verdicts, removed: [] }));
+    if (verdicts.length > 0)
+      session.sendVerdicts(sharedVerdicts({ verdicts: verdicts.map(stamped), removed: [] }));
   }
 
   /** @param agents ids; empty = all that have one of the policies */
@@ -73,6 +74,11 @@ export class VerdictFanout {
       .desired(session)
       .has(resourceId({ kind: POLICIES, namespace, name: policy }));
   }
+}
+
+/** On this replica's clock, also when the verdict came from another one: agents compare with one clock a stream. */
+function stamped(verdict: Verdict): Verdict {
+  return { ...verdict, senderMs: performance.now() };
 }
 
 function sharedVerdicts(update: VerdictUpdate): {

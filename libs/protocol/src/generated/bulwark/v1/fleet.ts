@@ -81,6 +81,11 @@ export interface Verdict {
   reason: string;
   /** Cooldown of this OPEN in milliseconds, for Retry-After; 0 elsewhere. */
   cooldownMs: number;
+  /**
+   * The sending replica's monotonic clock, in milliseconds, when the remaining times above were taken. An agent that reads
+   * it late (it was paused) knows by how much, and takes that off them. Absent = unknown.
+   */
+  senderMs?: number | undefined;
 }
 
 /** The end of one probe call, repeated in reports until a newer epoch of the key arrives. */
@@ -417,6 +422,7 @@ function createBaseVerdict(): Verdict {
     forcedRemainingMs: 0,
     reason: "",
     cooldownMs: 0,
+    senderMs: undefined,
   };
 }
 
@@ -451,6 +457,9 @@ export const Verdict: MessageFns<Verdict> = {
     }
     if (message.cooldownMs !== 0) {
       writer.uint32(80).uint32(message.cooldownMs);
+    }
+    if (message.senderMs !== undefined) {
+      writer.uint32(89).double(message.senderMs);
     }
     return writer;
   },
@@ -548,6 +557,14 @@ export const Verdict: MessageFns<Verdict> = {
             message.cooldownMs = reader.uint32();
             continue;
           }
+          case 11: {
+            if (tag !== 89) {
+              break;
+            }
+
+            message.senderMs = reader.double();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -579,6 +596,7 @@ export const Verdict: MessageFns<Verdict> = {
     message.forcedRemainingMs = object.forcedRemainingMs ?? 0;
     message.reason = object.reason ?? "";
     message.cooldownMs = object.cooldownMs ?? 0;
+    message.senderMs = object.senderMs ?? undefined;
     return message;
   },
 };
