@@ -21,7 +21,7 @@ export function childEnvironment(extra = {}) {
 }
 
 /** Runs a command to its end; a failure ends this process with the same code. */
-export function run(command, args, { quiet = false, env = {} } = {}) {
+export function run(command, args, { quiet = false, env = {}, hint = '' } = {}) {
   const child = spawnSync(command, args, {
     cwd: root,
     env: childEnvironment(env),
@@ -35,6 +35,7 @@ export function run(command, args, { quiet = false, env = {} } = {}) {
   if (child.status !== 0) {
     if (quiet) console.error(`${child.stdout ?? ''}${child.stderr ?? ''}`);
     console.error(`Failed: ${command} ${args.join(' ')}`);
+    if (hint !== '') console.error(hint);
     process.exit(child.status ?? 1);
   }
 }
@@ -57,7 +58,10 @@ export function prepare() {
   }
   if (!installed()) {
     console.error('Installing the packages named in package-lock.json (once) …');
-    run('npm', ['ci', '--no-audit', '--no-fund'], { quiet: true });
+    run('npm', ['ci', '--no-audit', '--no-fund'], {
+      quiet: true,
+      hint: 'The packages could not be installed. Is the npm registry reachable from here? Then run the same command again.',
+    });
     mkdirSync(dirname(stamp), { recursive: true });
     writeFileSync(stamp, lockfileHash());
   }

@@ -5,47 +5,27 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run, startServer, startSidecar, type Server, type Sidecar } from './programs.js';
 
-const POLICIES = `
+/** Three policies that differ only in contract and fallback; a cooldown that outlasts the test. */
+const policy = (service: string, rest: string) => `
 apiVersion: bulwark.dev/v1
 kind: ResiliencePolicy
-metadata: { name: fraud, namespace: shop }
+metadata: { name: ${service.replace('-api', '')}, namespace: shop }
 spec:
-  target: { service: fraud-api }
-  contract: required
+  target: { service: ${service} }
   timeout: { total: 2s }
   circuitBreaker:
     scope: Fleet
     trip: { consecutiveFailures: 10 }
     quorum: { instances: 2, share: 20% }
     cooldown: { initial: 30s, max: 60s, factor: 2 }
----
-apiVersion: bulwark.dev/v1
-kind: ResiliencePolicy
-metadata: { name: recommendations, namespace: shop }
-spec:
-  target: { service: recommendations }
-  contract: optional
-  timeout: { total: 2s }
-  circuitBreaker:
-    scope: Fleet
-    trip: { consecutiveFailures: 10 }
-    quorum: { instances: 2, share: 20% }
-    cooldown: { initial: 30s, max: 60s, factor: 2 }
-  fallback:
-    - lastGood: { maxAge: 120s }
----
-apiVersion: bulwark.dev/v1
-kind: ResiliencePolicy
-metadata: { name: payments, namespace: shop }
-spec:
-  target: { service: payments }
-  contract: required
-  timeout: { total: 2s }
-  circuitBreaker:
-    scope: Fleet
-    trip: { consecutiveFailures: 10 }
-    quorum: { instances: 2, share: 20% }
+  ${rest}
 `;
+
+const POLICIES = [
+  policy('fraud-api', 'contract: required'),
+  policy('recommendations', 'fallback: [{ lastGood: { maxAge: 120s } }]'),
+  policy('payments', 'contract: required'),
+].join('---\n');
 
 interface Answer {
   readonly status: number;
