@@ -12,10 +12,12 @@ export {
   rejectionProblem,
   retryAfterSeconds,
   timeoutProblem,
+  type IncomingMarks,
   type Problem,
   type ReadHeader,
 } from './headers.js';
 export { judgeError, judgeHttp } from './judge.js';
+export { GRPC_METADATA, grpcStatusName, judgeGrpc, PUSHBACK_NEVER, readMetadata } from './judge-grpc.js';
 export { LAST_GOOD_MAX_BYTES, lastGoodKey, mayBeKept } from './last-good-key.js';
 export { silentLogger, stderrLogger, type Logger } from './logger.js';
 export { VERSION } from './version.js';

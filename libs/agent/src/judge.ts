@@ -1,6 +1,6 @@
 import type { CallAdapter, Judgement } from '@bulwark/resilience';
-import { status as GrpcStatus } from '@grpc/grpc-js';
 import { readAnswerMarks, type ReadHeader } from './headers.js';
+import { judgeGrpcError } from './judge-grpc.js';
 import { transportFault } from './transport-fault.js';
 
 /** What an HTTP answer means. */
@@ -24,11 +24,7 @@ export function judgeError(error: unknown): Judgement {
   if (typeof error !== 'object' || error === null) return { failure: true };
   const httpStatus = numberIn(error, 'status') ?? numberIn(error, 'statusCode');
   if (httpStatus !== undefined && httpStatus >= 100 && httpStatus <= 599) return { httpStatus };
-  const code = numberIn(error, 'code');
-  if (code !== undefined && 'details' in error && GrpcStatus[code] !== undefined) {
-    return { grpcStatus: GrpcStatus[code] };
-  }
-  return { failure: true };
+  return judgeGrpcError(error) ?? { failure: true };
 }
 
 const SUCCESS: Judgement = {};
