@@ -1,3 +1,4 @@
+import { HEADER } from '@bulwark/agent';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { cutOff } from './cut-off.js';
 import { endToEnd, withHeaders, type RawHeaders } from './hop-headers.js';
@@ -18,13 +19,17 @@ export interface Answer {
 /** Of a failing answer at most this is read; it may be thrown away in favour of a retry or a fallback. */
 const FAILING_BODY_MAX_BYTES = 64 * 1024;
 
-export function headersOf(message: IncomingMessage): string[] {
-  return endToEnd(message.rawHeaders);
+/** What an answer says of the layers below it: the word of its sender, so only a trusted one's counts. */
+const ANSWER_MARKS = [HEADER.retry, HEADER.rejected, HEADER.degraded];
+
+/** End-to-end headers of an answer; those of a sender that is not believed have no marks. */
+export function headersOf(message: IncomingMessage, believed: boolean): string[] {
+  return endToEnd(message.rawHeaders, believed ? [] : ANSWER_MARKS);
 }
 
 /** Reads an answer that may not be the one the caller gets. */
-export async function readAnswer(message: IncomingMessage): Promise<Answer> {
-  const head = { status: message.statusCode ?? 502, headers: headersOf(message), keep: false };
+export async function readAnswer(message: IncomingMessage, headers: RawHeaders): Promise<Answer> {
+  const head = { status: message.statusCode ?? 502, headers, keep: false };
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of message.iterator({ destroyOnReturn: false })) {

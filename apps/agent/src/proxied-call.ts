@@ -1,6 +1,7 @@
 import {
   attemptHeaders,
   degradedMarks,
+  HEADER,
   judgeError,
   judgeHttp,
   LAST_GOOD_MAX_BYTES,
@@ -14,14 +15,15 @@ import {
   type CallAdapter,
   type CallPlan,
   type CallResult,
+  type IncomingMarks,
   type Judgement,
 } from '@bulwark/agent';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { discard, readAnswer, writeAnswer, type Answer } from './answer.js';
+import { discard, headersOf, readAnswer, writeAnswer, type Answer } from './answer.js';
 import { CallerPace } from './caller-pace.js';
 import type { CallTarget } from './call-target.js';
 import { cutOff } from './cut-off.js';
-import { endToEnd, headerOf, withHeaders } from './hop-headers.js';
+import { endToEnd, headerOf, withHeaders, type RawHeaders } from './hop-headers.js';
 import { writeProblem } from './problem-answer.js';
 import type { RequestBody } from './request-body.js';
 import { streamAnswer } from './response-stream.js';
@@ -39,8 +41,29 @@ export interface ProxiedCallOptions {
   readonly traceId: string | undefined;
   /** Aborted when the caller goes away. */
   readonly signal: AbortSignal;
+  /** What is known of the caller's patience. Default: what the request's own headers say. */
+  readonly marks?: IncomingMarks;
+  /** Sent when the request has none of its own. */
+  readonly traceparent?: string;
+  /**
+   * Whether the marks of an answer from this address count; those of others are neither believed nor relayed.
+   * Undefined = an address that is not known any more. Default: all count.
+   */
+  readonly believes?: (remoteAddress: string | undefined) => boolean;
+  /** Hears, before the head of the answer is written, what it says of this call and the layers below; at most once. */
+  readonly onTold?: (told: Told) => void;
 }
 
+/** What the answer to a call hands upward. */
+export interface Told {
+  /** The layer above must not retry. */
+  readonly exhausted: boolean;
+  /** Members of `Bulwark-Degraded`, of this call and of the layers below; undefined = a full answer. */
+  readonly degraded: string | undefined;
+}
+
+/** Said anew to the next hop. */
+const NOT_PASSED_ON = ['host', 'expect', HEADER.deadline, HEADER.attempt];
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 /** The answer had begun to reach the caller; nothing else can be answered any more. */
@@ -53,7 +76,7 @@ export class ProxiedCall {
   readonly #options: ProxiedCallOptions;
   readonly #headers: string[];
   readonly #method: string;
-  readonly #callerAttempt: number | undefined;
+  readonly #marks: IncomingMarks;
   readonly #cacheKey: string | undefined;
   readonly #pace = new CallerPace();
   #last: Answer | undefined;
@@ -61,12 +84,16 @@ export class ProxiedCall {
 
   constructor(options: ProxiedCallOptions) {
     this.#options = options;
-    const { request, target, via, body, plan } = options;
+    const { request, target, via, body, plan, traceparent } = options;
     this.#method = request.method ?? 'GET';
-    this.#headers = withHeaders(endToEnd(request.rawHeaders, ['host', 'expect']), {
+    this.#marks = options.marks ?? readIncomingMarks(this.#requestHeader);
+    this.#headers = withHeaders(endToEnd(request.rawHeaders, NOT_PASSED_ON), {
       Host: target.authority,
       Via: joined(headerOf(request.rawHeaders, 'via'), via),
     }).concat(body.headers);
+    if (traceparent !== undefined && request.headers['traceparent'] === undefined) {
+      this.#headers.push('traceparent', traceparent);
+    }
     this.#cacheKey =
       plan.lastGood &&
       lastGoodKey(
@@ -77,7 +104,7 @@ export class ProxiedCall {
 
   async run(): Promise<CallResult<Answer>> {
     const { plan, target, signal, body } = this.#options;
-    const marks = readIncomingMarks(this.#requestHeader);
+    const marks = this.#marks;
     // A body that can be sent once only makes one attempt, as a call does that is itself a repetition.
     const callerAttempt = body.replayable ? marks.callerAttempt : Math.max(2, marks.callerAttempt ?? 1);
     const result = await plan.execute<Answer>(
@@ -89,8 +116,8 @@ export class ProxiedCall {
         ...(callerAttempt !== undefined && { callerAttempt }),
         ...(this.#cacheKey !== undefined && { cacheKey: this.#cacheKey }),
       },
-      (attempt) => this.#attempt(attempt, target.path, marks.callerAttempt),
-      this.#adapter(marks.callerAttempt),
+      (attempt) => this.#attempt(attempt, target.path),
+      this.#adapter(),
     );
     this.#answer(result);
     return result;
@@ -101,7 +128,7 @@ export class ProxiedCall {
     return Array.isArray(value) ? value.join(', ') : value;
   };
 
-  #adapter(callerAttempt: number | undefined): CallAdapter<Answer> {
+  #adapter(): CallAdapter<Answer> {
     return {
       judge: (answer) => {
         const judgement = judgeHttp(answer.status, (name) => headerOf(answer.headers, name), Date.now());
@@ -111,7 +138,7 @@ export class ProxiedCall {
       callerHold: () => this.#pace.read(),
       simplified: (operation, _request, attempt) => {
         const path = operation.slice(operation.indexOf(' ') + 1);
-        return this.#attempt(attempt, path, callerAttempt);
+        return this.#attempt(attempt, path);
       },
     };
   }
@@ -122,26 +149,29 @@ export class ProxiedCall {
     return this.#begun ? { ...judgement, noRetry: true } : judgement;
   }
 
-  async #attempt(attempt: Attempt, path: string, callerAttempt: number | undefined): Promise<Answer> {
+  async #attempt(attempt: Attempt, path: string): Promise<Answer> {
     if (this.#begun) throw new AnswerBegunError('the answer has begun');
     discard(this.#last);
-    const { upstreams, target, body, response } = this.#options;
+    const { upstreams, target, body, response, believes } = this.#options;
     const message = await upstreams.open({
       target: { ...target, path },
       method: this.#method,
-      headers: withHeaders(this.#headers, attemptHeaders(attempt, callerAttempt)),
+      headers: withHeaders(this.#headers, attemptHeaders(attempt, this.#marks.callerAttempt)),
       signal: attempt.signal,
       repeatable: body.replayable && REPEATABLE.has(this.#method),
       send: (request) => body.send(request, this.#pace),
     });
+    const headers = headersOf(message, believes?.(message.socket.remoteAddress) ?? true);
     if (!this.#isFinal(message) || path !== target.path) {
-      this.#last = await readAnswer(message);
+      this.#last = await readAnswer(message, headers);
       return this.#last;
     }
     this.#begun = true;
-    const kept = this.#cacheKey !== undefined && mayBeKept(message.statusCode ?? 0, headerIn(message));
+    this.#tell(headers);
+    const kept = this.#cacheKey !== undefined && mayBeRemembered(message.statusCode ?? 0, headers);
     return streamAnswer(message, response, {
-      marks: { Via: joined(headerIn(message)('via'), this.#options.via) },
+      headers,
+      marks: { Via: joined(headerOf(headers, 'via'), this.#options.via) },
       keepBytes: kept ? LAST_GOOD_MAX_BYTES : 0,
       pace: this.#pace,
     });
@@ -161,6 +191,12 @@ export class ProxiedCall {
     );
   }
 
+  /** `headers` are the answer's, all marks in them. */
+  #tell(headers: RawHeaders): void {
+    const exhausted = headerOf(headers, HEADER.retry)?.trim().toLowerCase() === 'exhausted';
+    this.#options.onTold?.({ exhausted, degraded: listOf(headers, HEADER.degraded) });
+  }
+
   #answer(result: CallResult<Answer>): void {
     const { response, target } = this.#options;
     const service = target.service;
@@ -172,6 +208,7 @@ export class ProxiedCall {
     if (result.kind === 'degraded' || result.kind === 'rejected') discard(this.#last);
     switch (result.kind) {
       case 'fresh':
+        this.#tell(result.value.headers);
         return writeAnswer(response, result.value);
       case 'degraded':
         return this.#degraded(result);
@@ -186,6 +223,7 @@ export class ProxiedCall {
         }
         if (result.cancelled) return void response.destroy();
         const marks: Record<string, string> = result.retriesExhausted ? { 'Bulwark-Retry': 'exhausted' } : {};
+        this.#tell(withHeaders(result.value?.headers ?? [], marks));
         if (result.value !== undefined) return writeAnswer(response, result.value, marks);
         if (result.timedOut) return writeProblem(response, timeoutProblem({ service, ...result }), marks);
         return writeProblem(response, unreachable(service, result), marks);
@@ -198,7 +236,10 @@ export class ProxiedCall {
     const { value } = result;
     const rememberedAge = value && headerOf(value.headers, 'age');
     const { age, ...degraded } = degradedMarks(target.service, result, { traceId, rememberedAge });
-    const marks = { 'Bulwark-Degraded': degraded['bulwark-degraded'], Age: age };
+    // A simplified answer may itself be degraded, by a layer below.
+    const below = value && listOf(value.headers, HEADER.degraded);
+    const marks = { 'Bulwark-Degraded': joined(below, degraded['bulwark-degraded']), Age: age };
+    this.#tell(Object.entries(marks).flat());
     // A session of an earlier answer must not be set once more.
     if (value !== undefined) {
       return writeAnswer(response, { ...value, headers: endToEnd(value.headers, ['set-cookie']) }, marks);
@@ -243,8 +284,16 @@ function unreachable(
   };
 }
 
-function headerIn(message: IncomingMessage) {
-  return (name: string): string | undefined => headerOf(message.rawHeaders, name);
+/** A degraded answer is not remembered as a full one. */
+function mayBeRemembered(status: number, headers: RawHeaders): boolean {
+  const header = (name: string): string | undefined => headerOf(headers, name);
+  return mayBeKept(status, header) && header(HEADER.degraded) === undefined;
+}
+
+/** All values of a list header; undefined = it is not there. */
+function listOf(headers: RawHeaders, name: string): string | undefined {
+  const values = headers.filter((_value, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === name);
+  return values.length === 0 ? undefined : values.join(', ');
 }
 
 function joined(former: string | undefined, last: string): string {

@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CallerPace } from './caller-pace.js';
 import { cutOff } from './cut-off.js';
-import { headersOf, pairs, type Answer } from './answer.js';
-import { headerOf, withHeaders } from './hop-headers.js';
+import { pairs, type Answer } from './answer.js';
+import { headerOf, withHeaders, type RawHeaders } from './hop-headers.js';
 
 export interface StreamOptions {
+  /** The answer's, as the caller may see them. */
+  readonly headers: RawHeaders;
   /** Replaces headers of the same name. */
   readonly marks: Readonly<Record<string, string>>;
   /** Keep a copy of a body up to this many bytes; 0 = none. */
@@ -23,7 +25,7 @@ export function streamAnswer(
   response: ServerResponse,
   options: StreamOptions,
 ): Promise<Answer> {
-  const head = { status: message.statusCode ?? 502, headers: headersOf(message) };
+  const head = { status: message.statusCode ?? 502, headers: options.headers };
   response.writeHead(head.status, withHeaders(head.headers, options.marks));
   let copy: Buffer[] | undefined = options.keepBytes > 0 ? [] : undefined;
   let bytes = 0;
