@@ -14,7 +14,12 @@ export default defineConfig({
         ...source,
         test: {
           name: 'unit',
-          include: ['libs/**/*.test.ts', 'apps/**/*.test.ts', 'test/scenarios/**/*.test.ts'],
+          include: [
+            'libs/**/*.test.ts',
+            'apps/**/*.test.ts',
+            'test/scenarios/**/*.test.ts',
+            'test/bench/**/*.test.ts',
+          ],
           exclude: ['**/*.real.test.ts', '**/dist/**', '**/node_modules/**'],
           testTimeout: 20_000,
         },
@@ -23,7 +28,12 @@ export default defineConfig({
         ...source,
         test: {
           name: 'real',
-          include: ['libs/**/*.real.test.ts', 'apps/**/*.real.test.ts', 'test/e2e/**/*.test.ts'],
+          include: [
+            'libs/**/*.real.test.ts',
+            'apps/**/*.real.test.ts',
+            'test/bench/**/*.real.test.ts',
+            'test/e2e/**/*.test.ts',
+          ],
           testTimeout: 60_000,
           hookTimeout: 60_000,
           fileParallelism: false,

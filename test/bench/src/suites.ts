@@ -1,0 +1,16 @@
+import type { Suite } from './harness.js';
+
+export interface SuiteEntry {
+  /** One line: what it measures. */
+  readonly about: string;
+  /** Its module is loaded when it is run, so that one suite's needs never touch another's figures. */
+  readonly load: () => Promise<Suite>;
+}
+
+/** Every suite by name. */
+export const suites: Readonly<Record<string, SuiteEntry>> = {
+  degrade: {
+    about: 'errors, degraded answers and latency of a caller whose dependency is down, slow or overloaded',
+    load: () => import('./degrade/suite.js'),
+  },
+};
