@@ -42,6 +42,7 @@ describe('the full example', () => {
         policy: 'shop/shop-recommendations',
         generation: 7,
         mode: 'enforce',
+        contract: 'optional',
         timeout: { attemptMs: 800, totalMs: 2_000 },
         retry: {
           maxAttempts: 3,
@@ -111,6 +112,7 @@ describe('the smallest policy', () => {
         policy: 'default/p',
         generation: 7,
         mode: 'enforce',
+        contract: 'optional',
         timeout: { totalMs: 10_000 },
         fallbacks: [],
         failures: {

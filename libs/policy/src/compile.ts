@@ -76,6 +76,7 @@ function compileGuard(
   return {
     ...name,
     mode: (spec.mode ?? DEFAULTS.mode) === 'Shadow' ? 'shadow' : 'enforce',
+    contract: spec.contract ?? DEFAULTS.contract,
     timeout,
     ...(spec.retry === undefined ? {} : { retry: compileRetry(spec.retry) }),
     ...(spec.circuitBreaker === undefined

@@ -10,7 +10,7 @@ import { type Classified, classify, classifyAnswer } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import { FallbackRun } from './fallback-run.js';
 import type { GuardShared } from './guard-shared.js';
-import { callerHold, isHeldUp, judgeAnswer, judgeThrown } from './judging.js';
+import { callerHold, isHeldUp, judgeAnswer, judgeThrown, spentBy } from './judging.js';
 import { Permit, type Refusal } from './permit.js';
 import { decideRetry, whyStopped } from './retry-decision.js';
 import { WheelEntry } from './timer-wheel.js';
@@ -293,7 +293,8 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     const reason = cause.timedOut ? 'timeout' : 'failure';
     const { request } = this.task;
     const { attempts, endMs, gate } = this;
-    const ended = { request, attempts, judgement: end.judgement, endMs, gate };
+    const spent = spentBy(this.shared, this.task.adapter);
+    const ended = { request, attempts, judgement: end.judgement, spent, endMs, gate };
     const retry = decideRetry(this.shared, this.policy, ended, nowMs);
     if (retry.then === 'wait') {
       this.lastFailure = { cause, reason };
@@ -303,7 +304,9 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
       this.heedAbort();
       return;
     }
-    this.fallBack({ ...cause, retriesExhausted: retry.then === 'exhausted' }, reason, nowMs);
+    const last = { ...cause, retriesExhausted: retry.then === 'exhausted' };
+    if (spent === 'delivered') this.finishFailed(last);
+    else this.fallBack(last, reason, nowMs);
   }
 
   /** This attempt may not be made. After an attempt that was, its answer is the call's, not a new error. */
@@ -387,7 +390,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   }
 
   private fallBack(cause: CallFailure<T>, reason: DegradedReason, nowMs: number): void {
-    if (this.policy.settings.fallbacks.length === 0) {
+    if (this.policy.settings.fallbacks.length === 0 && this.task.adapter.fallback === undefined) {
       this.finishFailed(cause);
       return;
     }

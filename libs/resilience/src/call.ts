@@ -62,7 +62,8 @@ export interface Judgement {
  */
 export type DegradedReason = RejectionReason | 'failure' | 'timeout' | 'refreshing';
 
-export type DegradedMode = 'last-good' | 'simplified' | 'static';
+/** `function`: the caller's own stand-in, tried after those of the policy. */
+export type DegradedMode = 'last-good' | 'simplified' | 'static' | 'function';
 
 /** How far the caller itself held up the attempt under way: it did not take the answer, or did not send its body. */
 export interface CallerHold {
@@ -71,6 +72,12 @@ export interface CallerHold {
   /** It holds the attempt up at this moment. */
   readonly holding: boolean;
 }
+
+/**
+ * What of a call is used up, so that it cannot be made again. `sent`: its request can be sent no second time.
+ * `delivered`: part of its answer has reached the caller; no fallback can stand in either.
+ */
+export type Spent = 'nothing' | 'sent' | 'delivered';
 
 /**
  * How the engine understands the answers of one transport. Functions that throw are reported as events, and count
@@ -84,8 +91,18 @@ export interface CallAdapter<T> {
    * time by it is nobody's failure. Absent = callers never hold an attempt up.
    */
   callerHold?(): CallerHold;
+  /** Asked when an attempt failed or timed out. Absent = `nothing`, always. */
+  spent?(): Spent;
+  /** False: this transport cannot make an answer of a policy's static one, which is skipped. Absent = it can. */
+  readonly makesStatic?: boolean;
   /** Makes the policy's simplified call instead. Absent = the simplified fallback is skipped. */
   simplified?(operation: string, request: CallRequest, attempt: Attempt): Promise<T>;
+  /**
+   * The caller's own stand-in, asked when no fallback of the policy had an answer, and never under a `required`
+   * contract. It has what is left of the call, and a short time in any case. When it throws, the original failure is
+   * the call's. Absent = none.
+   */
+  fallback?(cause: CallFailure<T>, reason: DegradedReason): T | Promise<T>;
 }
 
 /** How a logical call ended. */
@@ -99,11 +116,11 @@ export type CallResult<T> =
   | {
       readonly kind: 'degraded';
       readonly mode: DegradedMode;
-      /** The remembered or simplified answer; absent for static. */
+      /** The remembered, simplified or stand-in answer; absent for static. */
       readonly value: T | undefined;
       readonly fixed:
         { readonly status: number; readonly body: string; readonly contentType: string } | undefined;
-      /** Age of the data in milliseconds; 0 for static and simplified. */
+      /** Age of the data in milliseconds; 0 for all but last-good. */
       readonly ageMs: number;
       readonly reason: DegradedReason;
       /** What the caller would have got. */

@@ -28,14 +28,18 @@ export interface FallbackTask<T> {
   readonly done: (result: Degraded<T> | undefined) => void;
 }
 
+/** A caller's own stand-in has at least so long, also when the call's time is used up: it has an end in any case. */
+const FUNCTION_MIN_MS = 100;
+
 /**
- * The fallbacks of one call, tried in order. One that fails is passed over and reported; the original cause stays what
+ * The fallbacks of one call, tried in order, the caller's own function last. One that fails is passed over and reported; the original cause stays what
  * it was. A simplified call takes no slot of the bulkhead (it is there for when that is full), but asks the breaker
  * of its own operation: a fallback never uses the resource that failed.
  */
 export class FallbackRun<T> {
   private index = 0;
   private over = false;
+  private mode: 'simplified' | 'function' = 'simplified';
   private attempt: AttemptRun | undefined;
   private gate: BreakerGate | undefined;
   private permit: Permit | undefined;
@@ -47,7 +51,7 @@ export class FallbackRun<T> {
       const fallback = this.with_.policy.settings.fallbacks[this.index];
       this.index += 1;
       if (fallback === undefined) {
-        this.finish(undefined);
+        if (!this.startFunction(nowMs)) this.finish(undefined);
         return;
       }
       const answer = this.tryOne(fallback, nowMs);
@@ -80,7 +84,7 @@ export class FallbackRun<T> {
       case 'last-good':
         return which === 'all' ? this.lastGood(nowMs) : undefined;
       case 'static': {
-        if (which !== 'all') return undefined;
+        if (which !== 'all' || this.with_.task.adapter.makesStatic === false) return undefined;
         const { status, body, contentType } = fallback;
         return { ...this.degraded('static'), fixed: { status, body, contentType } };
       }
@@ -112,6 +116,7 @@ export class FallbackRun<T> {
     attempt.full = timeoutMs >= wantedMs;
     attempt.probe = permit?.probe === true;
     this.attempt = attempt;
+    this.mode = 'simplified';
     shared.timer.start(timer, nowMs + timeoutMs);
     try {
       adapter.simplified(operation, request, attempt).then(
@@ -124,6 +129,46 @@ export class FallbackRun<T> {
       return false;
     }
     return true;
+  }
+
+  /** False = there is none, or it is over already. */
+  private startFunction(nowMs: number): boolean {
+    const { shared, policy, task, endMs, timer, cause, reason, which } = this.with_;
+    const { adapter } = task;
+    // Twice asked = it was asked and had nothing.
+    if (adapter.fallback === undefined || which !== 'all' || this.mode === 'function') return false;
+    if (policy.settings.contract === 'required') return false;
+    this.mode = 'function';
+    const attempt = new AttemptRun(1, nowMs);
+    attempt.timeoutMs = Math.max(FUNCTION_MIN_MS, endMs - nowMs);
+    this.attempt = attempt;
+    shared.timer.start(timer, nowMs + attempt.timeoutMs);
+    try {
+      Promise.resolve(adapter.fallback(cause, reason)).then(
+        (value) => this.stoodIn(attempt, value),
+        (error: unknown) => this.stoodDown(attempt, error),
+      );
+    } catch (error) {
+      this.stoodDown(attempt, error);
+    }
+    return true;
+  }
+
+  private stoodIn(attempt: AttemptRun, value: T): void {
+    if (attempt.over) return;
+    attempt.over = true;
+    this.with_.shared.timer.cancel(this.with_.timer);
+    this.attempt = undefined;
+    this.finish({ ...this.degraded('function'), value });
+  }
+
+  private stoodDown(attempt: AttemptRun, error: unknown): void {
+    if (attempt.over) return;
+    attempt.over = true;
+    this.with_.shared.timer.cancel(this.with_.timer);
+    this.attempt = undefined;
+    this.report(error);
+    this.finish(undefined);
   }
 
   private answered(attempt: AttemptRun, value: T): void {
@@ -180,7 +225,7 @@ export class FallbackRun<T> {
 
   private report(error: unknown): void {
     const { operation } = this.with_.task.request;
-    this.with_.shared.emit({ type: 'fallback-failed', operation, mode: 'simplified', error });
+    this.with_.shared.emit({ type: 'fallback-failed', operation, mode: this.mode, error });
   }
 
   private degraded(mode: Degraded<T>['mode']): Degraded<T> {

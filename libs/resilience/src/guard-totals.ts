@@ -48,7 +48,7 @@ export function newTotals(): GuardTotals {
       deadline: 0,
       drill: 0,
     },
-    degraded: { 'last-good': 0, simplified: 0, static: 0 },
+    degraded: { 'last-good': 0, simplified: 0, static: 0, function: 0 },
     attempts: 0,
     retries: 0,
     timeouts: 0,

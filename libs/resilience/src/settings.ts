@@ -4,6 +4,8 @@ export interface GuardSettings {
   readonly policy: string;
   readonly generation: number;
   readonly mode: 'enforce' | 'shadow';
+  /** `required`: no fallback of any kind, the caller's own function included. Absent = optional. */
+  readonly contract?: 'optional' | 'required';
   readonly timeout: TimeoutSettings;
   /** Absent = one attempt. */
   readonly retry?: RetrySettings;
