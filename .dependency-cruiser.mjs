@@ -19,7 +19,11 @@ export default {
       name: 'library-by-its-index',
       severity: 'error',
       from: { path: '^(libs|apps|test)/([^/]+)/' },
-      to: { path: '^libs/([^/]+)/src/(?!index\\.ts$)', pathNot: ['^libs/$2/src/'] },
+      // The SDK's adapters for frameworks are entries of their own: who does not use one does not load it.
+      to: {
+        path: '^libs/([^/]+)/src/(?!index\\.ts$)',
+        pathNot: ['^libs/$2/src/', '^libs/agent/src/(undici|nest|grpc)/index\\.ts$'],
+      },
     },
     {
       name: 'libraries-never-import-apps',
@@ -42,7 +46,10 @@ export default {
     {
       name: 'nest-lives-in-the-control-plane',
       severity: 'error',
-      from: { path: '^(libs|apps)/', pathNot: ['^apps/control-plane/', '^libs/agent/src/nest/'] },
+      from: {
+        path: '^(libs|apps)/',
+        pathNot: ['^apps/control-plane/', '^libs/agent/src/nest/', '^apps/examples/src/nest/'],
+      },
       to: { path: '^node_modules/@nestjs/' },
     },
     {
@@ -61,6 +68,7 @@ export default {
     only('libs/agent', ['policy', 'resilience', 'protocol']),
     only('libs/testing', ['resilience']),
     only('apps/control-plane', ['policy', 'store', 'protocol', 'fleet', 'resilience', 'views', 'telemetry']),
+    only('apps/examples', ['agent']),
     only('apps/agent', ['agent', 'policy', 'resilience', 'telemetry']),
     {
       // The one command starts the server and the sidecar in its own process.

@@ -1,6 +1,7 @@
 import type { CompiledPolicy } from '@bulwark/policy';
 import type { SnapshotVersion } from '@bulwark/protocol';
 import type { GuardTotals, LocalStateName } from '@bulwark/resilience';
+import type { BypassState } from './bypass.js';
 import type { StreamStatus } from './control-stream.js';
 import type { PolicySet } from './policy-set.js';
 import type { Snapshot } from './snapshot.js';
@@ -35,6 +36,8 @@ export interface AgentState {
   readonly id: string;
   readonly incarnation: string;
   readonly readiness: Readiness;
+  /** Set while every call passes unguarded because a person said so. */
+  readonly bypass: BypassState | undefined;
   readonly version: SnapshotVersion | undefined;
   readonly controlPlane: StreamStatus & {
     /** Milliseconds since the control plane was last heard; undefined = never in this run. */
@@ -60,6 +63,7 @@ export interface StateParts {
   readonly diskProblem: string | undefined;
   readonly refusals: Readonly<Record<string, string>>;
   readonly policies: PolicySet;
+  readonly bypass: BypassState | undefined;
 }
 
 export function agentState(parts: StateParts): AgentState {
@@ -68,6 +72,7 @@ export function agentState(parts: StateParts): AgentState {
     id: parts.id,
     incarnation: parts.incarnation,
     readiness: readinessOf(parts),
+    bypass: parts.bypass,
     version: parts.snapshot.version,
     controlPlane: {
       ...parts.stream,
@@ -81,6 +86,14 @@ export function agentState(parts: StateParts): AgentState {
 }
 
 function readinessOf(parts: StateParts): Readiness {
+  const { ready, reason } = policyReadiness(parts);
+  if (parts.bypass === undefined) return { ready, reason };
+  const why = parts.bypass.reason === '' ? '' : ` (${parts.bypass.reason})`;
+  const until = new Date(parts.bypass.untilUnixMs).toISOString();
+  return { ready, reason: join(`bypass until ${until}${why}: calls pass unguarded`, reason) };
+}
+
+function policyReadiness(parts: StateParts): Readiness {
   const { snapshot, stream, policies } = parts;
   const away = stream.state === 'connected' ? '' : describeAway(stream);
   if (snapshot.version === undefined && snapshot.resources.size === 0) {
@@ -96,7 +109,7 @@ function whichPolicies({ lastContactMs, savedAtUnixMs, nowMs, nowUnixMs }: State
   if (lastContactMs !== undefined) {
     return `last known policies, the control plane was last heard ${agoText(nowMs - lastContactMs)}`;
   }
-  if (savedAtUnixMs === undefined) return 'last known policies';
+  if (savedAtUnixMs === undefined) return 'policies of the bootstrap';
   return `policies from disk, kept ${agoText(nowUnixMs - savedAtUnixMs)}`;
 }
 
@@ -111,6 +124,7 @@ function agoText(ms: number): string {
 
 function describeAway(stream: StreamStatus): string {
   const error = stream.lastError === undefined ? '' : `: ${stream.lastError}`;
+  if (stream.state === 'none') return 'no control plane is named';
   if (stream.state === 'refused') return `the control plane refused this agent${error}`;
   return `not connected to the control plane at ${stream.address}${error}`;
 }

@@ -6,14 +6,21 @@ import { compileSafely, type HeldResource, type Snapshot } from './snapshot.js';
 import type { CompiledPolicy } from '@bulwark/policy';
 
 /**
- * Policies for a start with neither disk nor control plane. It belongs to no version, so that the first snapshot of
- * a control plane replaces it. Throws `ArgumentError` with every problem when the file cannot be used.
+ * Policies for a start with neither disk nor control plane: a file, or documents. They belong to no version, so that
+ * the first snapshot of a control plane replaces them. Throws `ArgumentError` with every problem when they cannot be used.
  */
-export async function readBootstrap(path: string, namespace: string): Promise<Snapshot<CompiledPolicy>> {
+export async function readBootstrap(
+  from: string | readonly object[],
+  namespace: string,
+): Promise<Snapshot<CompiledPolicy>> {
+  const source = typeof from === 'string' ? from : 'documents';
   try {
-    const text = await readFile(path, 'utf8');
+    const text =
+      typeof from === 'string'
+        ? await readFile(from, 'utf8')
+        : from.map((document) => JSON.stringify(document)).join('\n---\n');
     const resources = new Map<string, HeldResource<CompiledPolicy>>();
-    for (const { policy } of await readPolicies([{ name: path, text }], { namespace })) {
+    for (const { policy } of await readPolicies([{ name: source, text }], { namespace })) {
       const object = { ...policy, metadata: { namespace, ...policy.metadata } };
       const name = {
         kind: POLICY_RESOURCES,
@@ -29,6 +36,8 @@ export async function readBootstrap(path: string, namespace: string): Promise<Sn
     }
     return { version: undefined, resources };
   } catch (error) {
-    throw new ArgumentError([`bootstrap ${path}: ${error instanceof Error ? error.message : String(error)}`]);
+    throw new ArgumentError([
+      `bootstrap ${source}: ${error instanceof Error ? error.message : String(error)}`,
+    ]);
   }
 }

@@ -13,6 +13,7 @@ import { trace } from '@opentelemetry/api';
 import { randomUUID } from 'node:crypto';
 import { DeadlineError, RejectedError } from './agent-error.js';
 import { agentState, type AgentState, type Readiness } from './agent-state.js';
+import type { Bypass } from './bypass.js';
 import { CallContext, inherit } from './call-context.js';
 import type { CompleteOptions } from './connect-options.js';
 import { ControlLink, type LinkNews } from './control-link.js';
@@ -54,6 +55,7 @@ export interface BulwarkParts {
   readonly initial: Snapshot<CompiledPolicy>;
   /** Wall time of the kept snapshot, Unix milliseconds; undefined = the initial one is not from disk. */
   readonly savedAtUnixMs: number | undefined;
+  readonly bypass: Bypass;
   readonly onEvent: ((event: EngineEvent) => void) | undefined;
   /** Called once, when it is closed. */
   readonly release: () => void;
@@ -131,12 +133,15 @@ export class Bulwark {
     attempt: (attempt: Attempt) => Promise<T>,
     adapter: CallAdapter<T>,
   ): Promise<CallResult<T>> {
-    return this.#run(this.#policies.match(service, request.operation)?.guard, { request, attempt, adapter });
+    const guard = this.#parts.bypass.passes()
+      ? undefined
+      : this.#policies.match(service, request.operation)?.guard;
+    return this.#run(guard, { request, attempt, adapter });
   }
 
   /** For adapters that must know the policy before they can describe the call. */
   plan(service: string, operation: string): CallPlan {
-    const found = this.#policies.match(service, operation);
+    const found = this.#parts.bypass.passes() ? undefined : this.#policies.match(service, operation);
     const lastGood = found?.policy.guard.fallbacks.find((fallback) => fallback.kind === 'last-good');
     return {
       settings: found?.policy.guard,
@@ -171,6 +176,14 @@ export class Bulwark {
     return this.#context.answerHeaders();
   }
 
+  /**
+   * Takes the guards out for `forMs` (0..24 h; 0 ends it): every call passes, under its caller's own deadline and
+   * cancellation alone; calls under way end as they began. Logged, and shown in `state()`. A bypass file does the same.
+   */
+  bypass(forMs: number, reason = ''): void {
+    this.#parts.bypass.set(forMs, reason);
+  }
+
   /** Whether calls are guarded as someone decided, and if not, why. */
   readiness(): Readiness {
     return this.state().readiness;
@@ -190,11 +203,13 @@ export class Bulwark {
       diskProblem: this.#parts.keeper?.problem,
       refusals: link.refusals,
       policies: this.#policies,
+      bypass: this.#parts.bypass.state(),
     });
   }
 
   /** Sends the last counts and ends the stream. Calls still pass, under the policies in force. Idempotent. */
   close(): Promise<void> {
+    this.#parts.bypass.close();
     this.#closed ??= this.#link.close().finally(() => this.#parts.release());
     return this.#closed;
   }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { ArgumentError } from './agent-error.js';
 import { stderrLogger, type Logger } from './logger.js';
 import type { Host } from '@bulwark/resilience';
@@ -12,12 +13,20 @@ export interface ConnectOptions {
   readonly instance?: string;
   /** For `callers` and `caller.LABEL`; zone and region are `bulwark.dev/zone` and `bulwark.dev/region`. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** "host:port[,host:port…]", tried in turn. */
-  readonly controlPlane: string;
+  /** "host:port[,host:port…]", tried in turn. May be absent where `bootstrap` gives policies: then they are all there is. */
+  readonly controlPlane?: string;
   /** Directory that keeps the last snapshot; absent = nothing is kept. One agent a directory. */
   readonly stateDir?: string;
-  /** A file with policies for a start with no snapshot on disk and no control plane. */
-  readonly bootstrap?: string;
+  /**
+   * Policies for a start with no snapshot on disk and no control plane: a file, or the documents themselves
+   * (apiVersion, kind, metadata, spec).
+   */
+  readonly bootstrap?: string | readonly object[];
+  /**
+   * A file that takes Bulwark out while it is there: its first line is a duration from its modification time ("30m";
+   * empty = 10m; at most 24h), the rest the reason. Default: "bypass" in `stateDir`; neither = there is no such file.
+   */
+  readonly bypassFile?: string;
   readonly logger?: Logger;
   /** Clock, randomness and timers; for tests. */
   readonly host?: Host;
@@ -34,7 +43,8 @@ export interface CompleteOptions {
   readonly labels: Readonly<Record<string, string>>;
   readonly addresses: readonly string[];
   readonly stateDir: string | undefined;
-  readonly bootstrap: string | undefined;
+  readonly bootstrap: string | readonly object[] | undefined;
+  readonly bypassFile: string | undefined;
   readonly logger: Logger;
   readonly startWaitMs: number;
   readonly failOnRefusal: boolean;
@@ -60,7 +70,7 @@ export function connectProblems(options: ConnectOptions): string[] {
   const problems = [
     ...nameProblems(complete),
     ...labelProblems(complete.labels),
-    ...addressProblems(complete.addresses, options.controlPlane),
+    ...addressProblems(complete.addresses, options),
   ];
   if (!(complete.startWaitMs >= 0 && complete.startWaitMs <= 60_000)) {
     problems.push(`startWaitMs ${complete.startWaitMs} must be 0 to 60000`);
@@ -77,6 +87,7 @@ function withDefaults(options: ConnectOptions): CompleteOptions {
     addresses: splitAddresses(options.controlPlane),
     stateDir: options.stateDir,
     bootstrap: options.bootstrap,
+    bypassFile: options.bypassFile ?? (options.stateDir && join(options.stateDir, 'bypass')),
     logger: options.logger ?? stderrLogger,
     startWaitMs: options.startWaitMs ?? 2_000,
     failOnRefusal: options.failOnRefusal ?? false,
@@ -118,16 +129,19 @@ function labelProblems(labels: Readonly<Record<string, string>>): string[] {
   return problems;
 }
 
-function splitAddresses(controlPlane: string): string[] {
+function splitAddresses(controlPlane: string | undefined): string[] {
   return String(controlPlane ?? '')
     .split(',')
     .map((address) => address.trim())
     .filter((address) => address !== '');
 }
 
-function addressProblems(addresses: readonly string[], given: string): string[] {
+function addressProblems(addresses: readonly string[], given: ConnectOptions): string[] {
+  if (given.controlPlane === undefined && given.bootstrap !== undefined) return [];
   if (addresses.length === 0) {
-    return [`controlPlane ${quote(given)} must be HOST:PORT[,HOST:PORT…], such as 127.0.0.1:9444`];
+    return [
+      `controlPlane ${quote(given.controlPlane)} must be HOST:PORT[,HOST:PORT…], such as 127.0.0.1:9444`,
+    ];
   }
   return addresses
     .filter((address) => !isHostPort(address))

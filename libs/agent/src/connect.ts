@@ -2,6 +2,8 @@ import type { EngineEvent, Host } from '@bulwark/resilience';
 import { RefusedError } from './agent-error.js';
 import { readBootstrap } from './bootstrap-file.js';
 import { Bulwark } from './bulwark.js';
+import { Bypass } from './bypass.js';
+import { BypassFile } from './bypass-file.js';
 import { completeOptions, type CompleteOptions, type ConnectOptions } from './connect-options.js';
 import { emptySnapshot } from './snapshot.js';
 import { SnapshotKeeper } from './snapshot-keeper.js';
@@ -10,7 +12,7 @@ import { SystemHost } from './system-host.js';
 /**
  * Starts this process's agent. Resolves as soon as policies are known: from disk or the bootstrap file at once, else
  * from the control plane, else after `startWaitMs` without any: calls then pass under the caller's deadline alone
- * until policies arrive. An absent control plane is no error.
+ * until policies arrive, and readiness says "no policy". An absent control plane is no error.
  * Throws `ArgumentError` for arguments that can never work, `RefusedError` with `failOnRefusal` only.
  */
 export async function connect(
@@ -30,9 +32,17 @@ export async function connect(
     complete.bootstrap === undefined
       ? undefined
       : await readBootstrap(complete.bootstrap, complete.namespace);
+  const bypass = new Bypass({
+    nowMs: host.nowMs,
+    unixMs: Date.now,
+    logger: complete.logger,
+    file: complete.bypassFile === undefined ? undefined : new BypassFile(complete.bypassFile),
+  });
+  await bypass.start();
   const bulwark = new Bulwark({
     options: complete,
     host,
+    bypass,
     keeper,
     initial: kept?.snapshot ?? bootstrap ?? emptySnapshot,
     savedAtUnixMs: kept?.savedAtUnixMs,
@@ -46,7 +56,7 @@ export async function connect(
       kind === 'policies' ||
       (known && (kind === 'welcome' || kind === 'unreachable')) ||
       (failOnRefusal && kind === 'refused'),
-    known && !failOnRefusal ? 0 : startWaitMs,
+    (known && !failOnRefusal) || complete.addresses.length === 0 ? 0 : startWaitMs,
   );
   if (news?.kind !== 'refused') return bulwark;
   await bulwark.close();

@@ -35,7 +35,9 @@ export interface StreamHandler {
 }
 
 export interface StreamStatus {
-  readonly state: 'connecting' | 'connected' | 'waiting' | 'refused' | 'closed';
+  /** none = there is no address to connect to. */
+  readonly state: 'none' | 'connecting' | 'connected' | 'waiting' | 'refused' | 'closed';
+  /** Empty = there is none. */
   readonly address: string;
   /** Identity of the replica, once welcomed. */
   readonly replica: string | undefined;
@@ -92,7 +94,9 @@ export class ControlStream {
   }
 
   start(): void {
-    if (this.#state !== 'closed') this.#connect();
+    if (this.#state === 'closed') return;
+    if (this.#options.addresses.length === 0) this.#state = 'none';
+    else this.#connect();
   }
 
   status(): StreamStatus {

@@ -1,5 +1,6 @@
 export { ArgumentError, BulwarkError, DeadlineError, RefusedError, RejectedError } from './agent-error.js';
 export type { AgentState, BreakerStateView, PolicyStateView, Readiness } from './agent-state.js';
+export type { BypassState } from './bypass.js';
 export { type Bulwark, type CallOptions } from './bulwark.js';
 export { connect } from './connect.js';
 export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';

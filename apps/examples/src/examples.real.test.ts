@@ -1,0 +1,47 @@
+import { startProcess } from '@bulwark/testing';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { examples } from './examples.js';
+
+const main = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+
+async function run(...args: string[]) {
+  const process_ = await startProcess({ command: process.execPath, args: [main, ...args] });
+  const { code } = await process_.exited;
+  return { code, stdout: process_.stdout(), stderr: process_.stderr() };
+}
+
+/** What each example must have told, in this order. */
+const STORIES: Record<string, RegExp> = {
+  fetch: new RegExp(
+    [
+      'all is well: 200 .* with 1 request',
+      'one failure is retried: 200 .*attempt 2.* with 2 request',
+      'last good answer stands in: 200 .* with 2 request',
+      'Bulwark-Degraded: last-good.*reason="failure"',
+      'opens the breaker: 200 .* with 1 request',
+      'left alone: 200 .* with 0 request',
+      'reason="breaker-open"',
+      'probe succeeds: 200 .* with 1 request',
+    ].join('[^]*'),
+  ),
+};
+
+describe('the examples', () => {
+  it('are listed when none is named, and a wrong name is refused with the right ones', async () => {
+    const listed = await run();
+    for (const { name, shows } of examples) expect(listed.stdout).toContain(`${name.padEnd(8)} ${shows}`);
+    expect(listed.code).toBe(0);
+    expect(await run('nothing')).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('fetch') as string,
+    });
+  });
+
+  it.each(examples.map(({ name }) => name))('%s tells its story and ends with 0', async (name) => {
+    const { code, stdout, stderr } = await run(name);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(STORIES[name] ?? /there is no story for this example in its test/);
+    expect(code).toBe(0);
+  });
+});
