@@ -1,4 +1,4 @@
-import type { CallAdapter, CallerHold, Judgement } from './call.js';
+import type { CallAdapter, CallerHold, Judgement, Spent } from './call.js';
 import type { GuardShared } from './guard-shared.js';
 
 /** Judges that throw say nothing: the answer passes as neutral, the error reaches the caller as it is. */
@@ -33,6 +33,17 @@ export function callerHold<T>(shared: GuardShared, adapter: CallAdapter<T>): Cal
   } catch (error) {
     shared.callbackFailed('callerHold', error);
     return NO_HOLD;
+  }
+}
+
+/** A function that throws has said nothing: the safe side is that nothing is repeated, and fallbacks may serve. */
+export function spentBy<T>(shared: GuardShared, adapter: CallAdapter<T>): Spent {
+  if (adapter.spent === undefined) return 'nothing';
+  try {
+    return adapter.spent();
+  } catch (error) {
+    shared.callbackFailed('spent', error);
+    return 'sent';
   }
 }
 

@@ -1,6 +1,6 @@
 import { backoffMs, retryWaitMs } from './backoff.js';
 import type { BreakerGate } from './breaker-gate.js';
-import type { CallRequest, Judgement } from './call.js';
+import type { CallRequest, Judgement, Spent } from './call.js';
 import { type CompiledPolicy, isRetryable } from './compiled-policy.js';
 import type { GuardShared } from './guard-shared.js';
 import type { Refusal } from './permit.js';
@@ -11,6 +11,7 @@ export interface EndedAttempt {
   readonly attempts: number;
   /** Undefined when the attempt timed out. */
   readonly judgement: Judgement | undefined;
+  readonly spent: Spent;
   readonly endMs: number;
   readonly gate: BreakerGate | undefined;
 }
@@ -38,6 +39,7 @@ export function decideRetry(
   const { operation } = request;
   // An answer that carries the mark of a lower layer's spent retries hands it upward.
   const no = judgement?.noRetry === true ? EXHAUSTED : NO;
+  if (ended.spent !== 'nothing') return no;
   const retry = policy.retryFor(request);
   if (retry === undefined || !isRetryable(retry, judgement)) return no;
   if (attempts >= retry.maxAttempts) return retry.maxAttempts > 1 ? EXHAUSTED : NO;
