@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Bulkhead, type Waiter } from './bulkhead.js';
 
@@ -105,62 +104,5 @@ describe('bulkhead', () => {
 
   test('a slot released twice is a defect, and says so', () => {
     expect(() => new Bulkhead({ maxConcurrent: 1, maxQueued: 0 }).release()).toThrow(/twice/);
-  });
-
-  test('agrees with two lists under any interleaving of arrivals, ends and cancellations', () => {
-    const command = fc.oneof(
-      fc.constant({ do: 'arrive' as const }),
-      fc.record({ do: fc.constantFrom('end' as const, 'cancel' as const), pick: fc.nat() }),
-      fc.record({ do: fc.constant('limit' as const), max: fc.integer({ min: 1, max: 5 }) }),
-    );
-    fc.assert(
-      fc.property(
-        fc.array(command, { maxLength: 150 }),
-        fc.integer({ min: 0, max: 6 }),
-        (commands, maxQueued) => {
-          let max = 2;
-          const bulkhead = new Bulkhead({ maxConcurrent: max, maxQueued });
-          const inside: number[] = [];
-          let queue: Call[] = [];
-          const running: number[] = [];
-          const refill = (): void => {
-            while (queue.length > 0 && inside.length < max) inside.push(queue.shift()!.name);
-          };
-          commands.forEach((step, name) => {
-            if (step.do === 'arrive') {
-              const call = new Call(name, () => running.push(name));
-              const answer = bulkhead.acquire(call);
-              if (answer === 'taken') running.push(name);
-              if (queue.length === 0 && inside.length < max) {
-                expect(answer).toBe('taken');
-                inside.push(name);
-              } else if (queue.length < maxQueued) {
-                expect(answer).toBe('queued');
-                queue.push(call);
-              } else expect(answer).toBe('full');
-            } else if (step.do === 'end') {
-              if (inside.length === 0) return;
-              const [ended] = inside.splice(step.pick % inside.length, 1);
-              running.splice(running.indexOf(ended!), 1);
-              refill();
-              bulkhead.release();
-            } else if (step.do === 'cancel') {
-              const call = queue[step.pick % Math.max(1, queue.length)];
-              if (call === undefined) return;
-              queue = queue.filter((other) => other !== call);
-              expect(bulkhead.cancel(call)).toBe(true);
-            } else if ('max' in step) {
-              max = step.max;
-              refill();
-              bulkhead.update({ maxConcurrent: max, maxQueued });
-            }
-            expect(running).toEqual(inside);
-            expect(bulkhead.inFlight).toBe(inside.length);
-            expect(bulkhead.waiting).toBe(queue.length);
-          });
-        },
-      ),
-      { numRuns: 500 },
-    );
   });
 });

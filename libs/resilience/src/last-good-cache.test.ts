@@ -1,5 +1,4 @@
 import { seededRandom } from '@bulwark/testing';
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LastGoodCache } from './last-good-cache.js';
 
@@ -68,40 +67,4 @@ test('C147: a maximum age of 31 days is honoured', () => {
   const cache = new LastGoodCache<string>({ maxAgeMs: 31 * days, refreshJitter: 0.1 }, Math.random);
   cache.store('k', 'a', at(0));
   expect(cache.find('k', 30.9 * days)?.ageMs).toBe(30.9 * days);
-});
-
-test('agrees with a naive least-recently-used list of bounded length and age', () => {
-  const command = fc.record({
-    do: fc.constantFrom('store', 'find', 'drop', 'wait'),
-    key: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
-    ms: fc.constantFrom(0, 1, 30, 60, 101),
-  });
-  fc.assert(
-    fc.property(fc.array(command, { maxLength: 120 }), (commands) => {
-      const cache = new LastGoodCache<number>({ maxAgeMs: 100, refreshJitter: 0 }, Math.random, 3);
-      let model: { key: string; value: number; storedMs: number }[] = [];
-      let nowMs = 0;
-      commands.forEach((step, value) => {
-        const held = model.find((entry) => entry.key === step.key);
-        if (step.do === 'wait') nowMs += step.ms;
-        else if (step.do === 'drop') {
-          cache.drop(step.key, nowMs);
-          model = model.filter((entry) => entry !== held);
-        } else if (step.do === 'store') {
-          cache.store(step.key, value, { startedMs: nowMs, nowMs });
-          model = [
-            ...model.filter((entry) => entry !== held),
-            { key: step.key, value, storedMs: nowMs },
-          ].slice(-3);
-        } else {
-          const fresh = held !== undefined && nowMs - held.storedMs <= 100 ? held : undefined;
-          expect(cache.find(step.key, nowMs)?.value).toBe(fresh?.value);
-          model = model.filter((entry) => entry !== held);
-          if (fresh !== undefined) model.push(fresh);
-        }
-        expect(cache.size).toBe(model.length);
-      });
-    }),
-    { numRuns: 400 },
-  );
 });
