@@ -89,4 +89,54 @@ describe('the flags of the sidecar', () => {
       options: { listen: { port: 0 }, admin: { host: '::1', port: 0 } },
     });
   });
+
+  it('open the inbound side with where callers come and where the service is, and with nothing less', () => {
+    const parse = (...argv: string[]) => parseSidecarOptions(['--service', 's', ...argv], {});
+    const parsed = parse('--inbound', '0.0.0.0:8080', '--app', 'http://127.0.0.1:9000/base');
+    if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
+    expect(parsed.options.inbound).toMatchObject({ listen: { host: '0.0.0.0', port: 8_080 } });
+    expect(parsed.options.inbound?.app.href).toBe('http://127.0.0.1:9000/base');
+    expect(parse()).toMatchObject({ options: { inbound: undefined, bypassFile: undefined } });
+    const problems = (...argv: string[]) => {
+      const wrong = parse(...argv);
+      return wrong.kind === 'wrong' ? wrong.problems : [];
+    };
+    expect(problems('--inbound', '127.0.0.1:1')).toEqual([expect.stringContaining('--inbound needs --app')]);
+    expect(problems('--app', 'http://h:1')).toEqual([expect.stringContaining('--app needs --inbound')]);
+    const inbound = ['--inbound', '127.0.0.1:8080', '--app'];
+    for (const app of [
+      '127.0.0.1:9000',
+      'https://127.0.0.1:9000',
+      'http://127.0.0.1:9000/?a=1',
+      'http://u@h/',
+    ]) {
+      expect(problems(...inbound, app), app).toEqual([expect.stringContaining(`--app "${app}"`)]);
+    }
+    for (const [app, flag] of [
+      ['http://localhost:8080', '--inbound'],
+      ['http://127.0.0.1:15001', '--listen'],
+      ['http://[::1]:15000', '--admin'],
+    ] as const) {
+      expect(problems(...inbound, app)).toEqual([expect.stringContaining(`is ${flag} of this sidecar`)]);
+    }
+    expect(problems('--inbound', '8080', '--app', 'ftp://x', '--trusted-peers', 'lan,10.0.0.0/8')).toEqual([
+      expect.stringContaining('--inbound "8080"'),
+      expect.stringContaining('--app "ftp://x"'),
+      expect.stringContaining('--trusted-peers "lan"'),
+    ]);
+  });
+
+  it('say whom to believe and which file takes the guards out; by default this machine and none', () => {
+    const trusts = (argv: string[], env: Record<string, string>, address: string) => {
+      const parsed = parseSidecarOptions(['--service', 's', ...argv], env);
+      return parsed.kind === 'run' && parsed.options.trustedPeers.trusts(address);
+    };
+    expect([trusts([], {}, '127.0.0.1'), trusts([], {}, '10.0.0.1')]).toEqual([true, false]);
+    const env = { BULWARK_TRUSTED_PEERS: '10.0.0.0/8', BULWARK_BYPASS_FILE: '/run/bypass' };
+    expect([trusts([], env, '127.0.0.1'), trusts([], env, '10.0.0.1')]).toEqual([false, true]);
+    expect(trusts(['--trusted-peers', '192.0.2.1'], env, '10.0.0.1')).toBe(false);
+    expect(parseSidecarOptions(['--service', 's'], env)).toMatchObject({
+      options: { bypassFile: '/run/bypass' },
+    });
+  });
 });

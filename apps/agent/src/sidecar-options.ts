@@ -1,11 +1,20 @@
 import { isHostPort } from '@bulwark/agent';
 import { parseArgs } from 'node:util';
 import { isLoopback } from './loopback.js';
+import { LOOPBACK_PEERS, parseTrustedPeers, type TrustedPeers } from './trusted-peers.js';
 
 export interface HostPort {
   readonly host: string;
   /** 0 = any free one. */
   readonly port: number;
+}
+
+/** The inbound side: calls to the service. */
+export interface InboundOptions {
+  /** Where callers reach the service. */
+  readonly listen: HostPort;
+  /** The service itself; http. Its path stands before that of each call. */
+  readonly app: URL;
 }
 
 export interface SidecarOptions {
@@ -16,10 +25,16 @@ export interface SidecarOptions {
   readonly controlPlane: string;
   readonly listen: HostPort;
   readonly admin: HostPort;
+  /** Undefined = there is no inbound side. */
+  readonly inbound: InboundOptions | undefined;
+  /** Whose marks are believed: callers' on the inbound side, upstreams' on the outbound side. */
+  readonly trustedPeers: TrustedPeers;
   /** Service name → where it is. A name that is not here is dialled as given. */
   readonly upstreams: ReadonlyMap<string, URL>;
   readonly stateDir: string | undefined;
   readonly bootstrap: string | undefined;
+  /** Undefined = "bypass" in the state directory, if there is one. */
+  readonly bypassFile: string | undefined;
   /** How long accepted requests may take after SIGTERM, milliseconds. */
   readonly drainMs: number;
   readonly allowNonLoopback: boolean;
@@ -32,7 +47,8 @@ export type ParsedOptions =
 
 export const USAGE = `Usage: bulwark agent --service NAME [flags]
 
-A sidecar: an HTTP proxy that guards its service's calls by the policies of the control plane.
+A sidecar: an HTTP proxy that guards its service's calls by the policies of the control plane, and, with --inbound, stands
+before the service too, so that deadlines and "retries are used up" travel through it.
 Try: curl -x http://127.0.0.1:15001 http://NAME/path
 
 Flags (each also as BULWARK_…, such as BULWARK_CONTROL_PLANE; a flag wins):
@@ -45,8 +61,14 @@ Flags (each also as BULWARK_…, such as BULWARK_CONTROL_PLANE; a flag wins):
   --admin HOST:PORT         /healthz, /readyz, /metrics, /state (127.0.0.1:15000)
   --upstream NAME=URL       where a service is; may be repeated. Its path stands before that of each call.
                             Other names are dialled as given
+  --inbound HOST:PORT       where callers reach the service; needs --app (off)
+  --app URL                 the service itself, such as http://127.0.0.1:8080; needs --inbound
+  --trusted-peers CIDR[,…]  whose Bulwark-… headers are believed: callers of --inbound, and upstreams
+                            (127.0.0.0/8,::1/128); "none" = nobody's
   --state DIR               keeps the last policies here, for a start without the control plane
   --bootstrap FILE          policies for a start with neither state nor control plane
+  --bypass-file FILE        while this file is there, calls pass unguarded (DIR/bypass of --state). First line: for
+                            how long, such as 30m; then: why
   --drain-timeout DURATION  how long accepted requests may take after SIGTERM (10s)
   --allow-non-loopback      needed for --listen or --admin beyond loopback: nothing there asks who calls
   --help                    this text
@@ -63,6 +85,10 @@ const FLAGS = {
   upstream: { type: 'string', multiple: true },
   state: { type: 'string' },
   bootstrap: { type: 'string' },
+  inbound: { type: 'string' },
+  app: { type: 'string' },
+  'trusted-peers': { type: 'string' },
+  'bypass-file': { type: 'string' },
   'drain-timeout': { type: 'string' },
   'allow-non-loopback': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -84,17 +110,22 @@ export function parseSidecarOptions(
   };
   const service = text('service');
   if (service === undefined) problems.push('--service NAME is required (or BULWARK_SERVICE)');
+  const listen = parseHostPort('listen', text('listen') ?? '127.0.0.1:15001', problems);
+  const admin = parseHostPort('admin', text('admin') ?? '127.0.0.1:15000', problems);
   const options: SidecarOptions = {
     service: service ?? '',
     namespace: text('namespace') ?? 'default',
     instance: text('instance'),
     labels: parseLabels(text('labels'), problems),
     controlPlane: text('control-plane') ?? '127.0.0.1:9444',
-    listen: parseHostPort('listen', text('listen') ?? '127.0.0.1:15001', problems),
-    admin: parseHostPort('admin', text('admin') ?? '127.0.0.1:15000', problems),
+    listen,
+    admin,
+    inbound: parseInbound({ inbound: text('inbound'), app: text('app'), own: { listen, admin } }, problems),
+    trustedPeers: parseTrustedPeers(text('trusted-peers') ?? LOOPBACK_PEERS, problems),
     upstreams: parseUpstreams(text('upstream'), problems),
     stateDir: text('state'),
     bootstrap: text('bootstrap'),
+    bypassFile: text('bypass-file'),
     drainMs: parseSeconds(text('drain-timeout') ?? '10s', problems),
     allowNonLoopback: isTrue(text('allow-non-loopback'), problems),
   };
@@ -157,7 +188,51 @@ function parseLabels(text: string | undefined, problems: string[]): Record<strin
   return labels;
 }
 
-function parseHostPort(flag: 'listen' | 'admin', text: string, problems: string[]): HostPort {
+/** Both flags or neither. The service must not be the sidecar: that would be a loop. */
+function parseInbound(
+  given: { inbound: string | undefined; app: string | undefined; own: Record<'listen' | 'admin', HostPort> },
+  problems: string[],
+): InboundOptions | undefined {
+  const { inbound, app: appText, own } = given;
+  const listen = inbound === undefined ? undefined : parseHostPort('inbound', inbound, problems);
+  const app = appText === undefined ? undefined : parseApp(appText, problems);
+  if (inbound !== undefined && appText === undefined) {
+    problems.push('--inbound needs --app URL: the service that is behind it');
+  }
+  if (inbound === undefined && appText !== undefined) {
+    problems.push('--app needs --inbound HOST:PORT: where callers reach the service');
+  }
+  if (listen === undefined || app === undefined) return undefined;
+  for (const [flag, place] of Object.entries({ ...own, inbound: listen })) {
+    if (isSamePlace(app, place)) {
+      problems.push(
+        `--app ${appText} is --${flag} of this sidecar itself: give the service a port of its own`,
+      );
+    }
+  }
+  return { listen, app };
+}
+
+function parseApp(text: string, problems: string[]): URL | undefined {
+  const url = URL.parse(text);
+  if (url === null || url.protocol !== 'http:') {
+    problems.push(`--app "${text}" must be an http URL, such as http://127.0.0.1:8080`);
+  } else if (url.search !== '' || url.hash !== '' || url.username !== '') {
+    problems.push(`--app "${text}": the URL must be scheme, host, port and a path at most`);
+  } else {
+    return url;
+  }
+  return undefined;
+}
+
+function isSamePlace(url: URL, { host, port }: HostPort): boolean {
+  const name = url.hostname.replace(/^\[|\]$/g, '');
+  const every = host === '0.0.0.0' || host === '::';
+  const same = name === host || (isLoopback(name) && (every || isLoopback(host)));
+  return port !== 0 && port === Number(url.port || '80') && same;
+}
+
+function parseHostPort(flag: 'listen' | 'admin' | 'inbound', text: string, problems: string[]): HostPort {
   const at = text.lastIndexOf(':');
   const port = Number(text.slice(at + 1));
   if (!isHostPort(text) && !(at > 0 && text.slice(at + 1) === '0')) {
