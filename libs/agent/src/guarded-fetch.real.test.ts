@@ -58,6 +58,21 @@ describe('fetch under the policies', () => {
     expect([other.status, other.headers.get('bulwark-retry')]).toEqual([503, 'exhausted']);
   });
 
+  it('answers the simplified operation of the same service in full when the call itself fails', async () => {
+    const { url } = await upstream((request, response) => {
+      response.statusCode = request.url === '/popular?n=3' ? 200 : 503;
+      response.end(`answer of ${request.url}`);
+    });
+    const { bulwark } = await guarded({
+      target: { service: '127.0.0.1' },
+      timeout: { total: '3s' },
+      fallback: [{ simplified: { operation: 'GET /popular' } }],
+    });
+    const response = await bulwark.fetch(`${url}/recs?n=3`);
+    expect([response.status, await response.text()]).toEqual([200, 'answer of /popular?n=3']);
+    expect(response.headers.get('bulwark-degraded')).toMatch(/^simplified;.*reason="failure"/);
+  });
+
   it('hands deadline and attempt number down, and retries on a 503', async () => {
     const seen: (string | string[] | undefined)[][] = [];
     const { url } = await upstream((request, response) => {

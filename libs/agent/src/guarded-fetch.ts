@@ -104,7 +104,9 @@ export async function guardedFetch(
     (attempt) => send(attempt, input instanceof Request ? input : url),
     adapter(environment, (simplified, attempt) => send(attempt, simplifiedUrl(url, simplified))),
   );
-  if (result.kind === 'degraded' || result.kind === 'rejected') discard(last);
+  // A simplified answer is the last one itself.
+  const unread = result.kind === 'rejected' || (result.kind === 'degraded' && result.value !== last);
+  if (unread) discard(last);
   return respond(environment, service, result);
 }
 
