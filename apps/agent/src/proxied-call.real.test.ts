@@ -78,20 +78,26 @@ describe('what a proxied call is told and tells', () => {
     expect(seen.at(-1)).toMatchObject({ 'bulwark-deadline': '800', 'bulwark-attempt': '3' });
   });
 
-  it('sends a traceparent of its own only where the request has none', async () => {
+  it('sends a traceparent that it is given in place of the request’s, and the request’s as it is otherwise', async () => {
     const seen: unknown[] = [];
     const url = await upstream((request, response) => {
-      seen.push(request.headers['traceparent']);
+      seen.push([request.headers['traceparent'], request.headers['tracestate']]);
       response.end();
     });
-    const [own, theirs] = [
-      '00-'.padEnd(35, '1') + '-1111111111111111-01',
+    const [made, theirs] = [
+      '00-'.padEnd(35, '1') + '-1111111111111111-00',
       '00-'.padEnd(35, '2') + '-2222222222222222-01',
     ];
-    const { port } = await proxy(url, { traceparent: own });
-    await via(port, 'http://next/x');
-    await via(port, 'http://next/x', { headers: { traceparent: theirs } });
-    expect(seen).toEqual([own, theirs]);
+    const making = await proxy(url, { traceparent: made });
+    await via(making.port, 'http://next/x');
+    await via(making.port, 'http://next/x', { headers: { traceparent: 'junk', tracestate: 'a=1' } });
+    const passing = await proxy(url, {});
+    await via(passing.port, 'http://next/x', { headers: { traceparent: theirs, tracestate: 'a=1' } });
+    expect(seen).toEqual([
+      [made, undefined],
+      [made, undefined],
+      [theirs, 'a=1'],
+    ]);
   });
 
   it('believes and relays the marks of an answer only from whom it may', async () => {

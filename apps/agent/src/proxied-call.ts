@@ -43,7 +43,7 @@ export interface ProxiedCallOptions {
   readonly signal: AbortSignal;
   /** What is known of the caller's patience. Default: what the request's own headers say. */
   readonly marks?: IncomingMarks;
-  /** Sent when the request has none of its own. */
+  /** Sent in place of what the request has (none, or one that is not valid); its `tracestate` goes too. */
   readonly traceparent?: string;
   /**
    * Whether the marks of an answer from this address count; those of others are neither believed nor relayed.
@@ -91,8 +91,12 @@ export class ProxiedCall {
       Host: target.authority,
       Via: joined(headerOf(request.rawHeaders, 'via'), via),
     }).concat(body.headers);
-    if (traceparent !== undefined && request.headers['traceparent'] === undefined) {
-      this.#headers.push('traceparent', traceparent);
+    if (traceparent !== undefined) {
+      // The state belongs to the trace that was not valid: W3C Trace Context §3.3.1.
+      this.#headers = endToEnd(this.#headers, ['traceparent', 'tracestate']).concat(
+        'traceparent',
+        traceparent,
+      );
     }
     this.#cacheKey =
       plan.lastGood &&
