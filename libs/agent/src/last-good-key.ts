@@ -16,18 +16,22 @@ export function lastGoodKey(
   varyBy: readonly string[],
 ): string | undefined {
   if (call.method !== 'GET' && call.method !== 'HEAD') return undefined;
-  const identity = IDENTITY.map((name) => call.header(name) ?? '');
-  const who = identity.every((value) => value === '') ? '' : digest(identity);
   const varied = varyBy
     .filter((name) => name.startsWith('header:'))
     .map((name) => `${name}=${call.header(name.slice('header:'.length)) ?? ''}`);
-  return JSON.stringify([call.method, call.url, who, ...varied]);
+  return JSON.stringify([call.method, call.url, identityOf(call.header), ...varied]);
 }
 
 /** Whether an answer may be kept: a full success that does not forbid it. */
 export function mayBeKept(status: number, header: ReadHeader): boolean {
   const forbidden = /(^|,)\s*no-store\s*(,|$)/i.test(header('cache-control') ?? '');
   return status >= 200 && status < 300 && status !== 206 && !forbidden;
+}
+
+/** Who asks; "" = nobody is named. */
+export function identityOf(header: ReadHeader): string {
+  const identity = IDENTITY.map((name) => header(name) ?? '');
+  return identity.every((value) => value === '') ? '' : digest(identity);
 }
 
 function digest(parts: readonly string[]): string {
