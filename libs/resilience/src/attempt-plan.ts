@@ -14,8 +14,9 @@ export interface AttemptLimits {
 
 /**
  * What one attempt may take. It is full when it has its policy timeout: `timeout.attempt`, or without one what is left
- * of the policy's total; a probe's is at most `probe.timeout`. A fleet permit runs from receipt, so that a call finds
- * less of it left: half of the timeout is enough there, or a hanging dependency would never fail a probe.
+ * of the policy's total; a probe's is at most `probe.timeout`. It never outlives its permit, or the next probe would run
+ * beside it. A call may find less of a permit left (the fleet's runs from receipt, this process's from the bulkhead's
+ * queue on): half of the timeout is enough there, or a hanging dependency would never fail a probe.
  */
 export function planAttempt(limits: AttemptLimits, number: number, nowMs: number): AttemptRun {
   const { permit, endMs, cutByCaller } = limits;
@@ -27,7 +28,7 @@ export function planAttempt(limits: AttemptLimits, number: number, nowMs: number
   if (attempt.probe && breaker !== undefined) wantedMs = Math.min(wantedMs, breaker.probe.timeoutMs);
   let timeoutMs = Math.min(wantedMs, leftMs);
   let full = timeoutMs >= wantedMs;
-  if (permit?.source === 'fleet-probe' && permit.deadlineMs - nowMs < timeoutMs) {
+  if (permit?.probe === true && permit.deadlineMs - nowMs < timeoutMs) {
     timeoutMs = permit.deadlineMs - nowMs;
     full = full && timeoutMs >= wantedMs / 2;
   }

@@ -1,0 +1,377 @@
+import {
+  agree,
+  breakerSettings,
+  checkModelAsync,
+  commandsOf,
+  FakeHost,
+  guardSettings,
+  retrySettings,
+  seededRandom,
+} from '@bulwark/testing';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { type Attempt, type CallAdapter, type CallResult, Guard, type GuardSettings } from './index.js';
+
+/** How an attempt ends: by itself at once, when a command says so, or never. */
+type AtOnce = 'waits' | 'answers' | 'throws';
+type Answer = 'ok' | 'no' | 'unavailable' | 'reset' | 'nobody-knows';
+
+interface Plan {
+  readonly method: 'GET' | 'POST';
+  readonly deadlineMs: number | undefined;
+  readonly callerAttempt: number;
+  readonly cached: boolean;
+  readonly aborted: boolean;
+  readonly atOnce: AtOnce;
+}
+
+interface Call {
+  readonly id: number;
+  readonly plan: Plan;
+  readonly settings: GuardSettings;
+  readonly endMs: number;
+  readonly abort: AbortController;
+  launches: number;
+  simplified: boolean;
+  result: CallResult<Answer> | undefined;
+}
+
+interface Open {
+  readonly attempt: Attempt;
+  readonly main: boolean;
+  /** Its policy only watches: it is over when it was answered, not before. */
+  readonly shadow: boolean;
+  answered: boolean;
+  answer(how: Answer): void;
+}
+
+const adapter: CallAdapter<Answer> = {
+  judge(answer) {
+    if (answer === 'nobody-knows') throw new Error('a judge that fails');
+    return { httpStatus: answer === 'ok' ? 200 : answer === 'no' ? 404 : 503 };
+  },
+  judgeError: () => ({ transport: 'reset' }),
+};
+
+/** A call that reaches the dependency when any does, and is answered well. */
+const RECOVERING: Plan = {
+  method: 'POST',
+  deadlineMs: undefined,
+  callerAttempt: 1,
+  cached: false,
+  aborted: false,
+  atOnce: 'answers',
+};
+
+/** A guard, a dependency that does as it is told, and what must hold whatever happens. */
+class World {
+  readonly host: FakeHost;
+  readonly calls: Call[] = [];
+  private open: Open[] = [];
+  private readonly guard: Guard;
+  private lastFirst = 0;
+  private launched = 0;
+  private epoch = 0;
+  private broken: string | undefined;
+
+  constructor(
+    private settings: GuardSettings,
+    seed: number,
+    throwing: boolean,
+  ) {
+    this.host = new FakeHost({ random: seededRandom(seed) });
+    const complain = (): void => {
+      if (throwing) throw new Error('a listener that fails');
+    };
+    this.guard = new Guard({ host: this.host, settings, onEvent: complain, onChange: complain });
+  }
+
+  call(plan: Plan): void {
+    const { settings } = this;
+    const nowMs = this.host.nowMs();
+    const call: Call = {
+      id: this.calls.length + 1,
+      plan,
+      settings,
+      endMs: nowMs + Math.min(plan.deadlineMs ?? Infinity, settings.timeout.totalMs),
+      abort: new AbortController(),
+      launches: 0,
+      simplified: false,
+      result: undefined,
+    };
+    this.calls.push(call);
+    if (plan.aborted) call.abort.abort();
+    const { method, deadlineMs, callerAttempt, cached } = plan;
+    void this.guard
+      .call<Answer>(
+        {
+          operation: 'GET /',
+          method,
+          callerAttempt,
+          signal: call.abort.signal,
+          ...(deadlineMs !== undefined && { deadlineMs }),
+          ...(cached && { cacheKey: 'k' }),
+        },
+        (attempt) => this.launch(call, attempt, true),
+        { ...adapter, simplified: (_operation, _request, attempt) => this.launch(call, attempt, false) },
+      )
+      .then((result) => {
+        if (call.result !== undefined) this.broken ??= `call ${call.id} settled twice`;
+        call.result = result;
+      });
+  }
+
+  answer(pick: number, how: Answer): void {
+    this.forget();
+    this.open[pick % Math.max(1, this.open.length)]?.answer(how);
+  }
+
+  abort(pick: number): void {
+    const waiting = this.calls.filter(({ result }) => result === undefined);
+    waiting[pick % Math.max(1, waiting.length)]?.abort.abort();
+  }
+
+  update(settings: GuardSettings): void {
+    this.settings = { ...settings, generation: this.settings.generation + 1 };
+    this.guard.update(this.settings);
+  }
+
+  verdict(state: 'open' | 'half-open' | 'recovering' | 'closed'): void {
+    this.epoch += 1;
+    this.guard.applyVerdict('target', {
+      version: { era: 1, token: 1, epoch: this.epoch },
+      state,
+      share: 0.5,
+      permitCalls: 1,
+      permitMs: 80,
+      ttlMs: 300,
+      forced: undefined,
+      forcedMs: 0,
+      reason: '',
+      cooldownMs: 0,
+    });
+  }
+
+  drill(ms: number): void {
+    this.guard.drill(ms);
+  }
+
+  /** After every command, when nothing more can happen without time. */
+  check(): void {
+    this.forget();
+    if (this.broken !== undefined) throw new Error(this.broken);
+    const totals = this.guard.read();
+    const inFlight = this.open.filter(({ main }) => main).length;
+    agree(totals.calls, this.calls.length, 'calls');
+    agree(totals.attempts, this.launched, 'attempts counted and made');
+    agree(totals.inFlight, inFlight, 'in flight');
+    agree(totals.waiting > 0 && inFlight < this.limit(), false, 'someone waits beside a free slot');
+    const nowMs = this.host.nowMs();
+    for (const call of this.calls) {
+      const late = call.result === undefined && nowMs > call.endMs && call.settings.mode === 'enforce';
+      agree(late, false, `call ${call.id} runs past its deadline`);
+    }
+    const probes = this.open.filter(({ attempt, main }) => main && attempt.probe).length;
+    agree(probes > 1 && this.epoch === 0, false, `${probes} probes at once`);
+  }
+
+  /** Everything ends; then nothing is held, and the dependency can be reached again. */
+  async end(): Promise<void> {
+    this.drill(0);
+    for (let round = 0; this.open.length > 0 && round < 100; round += 1) {
+      for (const open of this.open) open.answer('ok');
+      await this.host.advance(500);
+      this.check();
+    }
+    await this.host.advance(60_000);
+    this.check();
+    const totals = this.guard.read();
+    agree(totals.inFlight + totals.waiting, 0, 'in flight and waiting at the end');
+    agree(this.host.pending, 0, 'timers of the host at the end');
+    const ended = this.calls.map(({ result }) => result);
+    const of = (kind: string): number => ended.filter((result) => result?.kind === kind).length;
+    agree(ended.includes(undefined), false, 'a call never settled');
+    agree(of('fresh'), totals.fresh, 'fresh');
+    agree(
+      of('degraded'),
+      Object.values(totals.degraded).reduce((sum, one) => sum + one),
+      'degraded',
+    );
+    agree(of('failed'), totals.failed + totals.cancelled, 'failed and cancelled');
+    for (const { id, result, launches } of this.calls) agree(result?.attempts, launches, `attempts of ${id}`);
+    await this.recover();
+  }
+
+  /** Within a few calls one reaches the dependency, and with its successes the breaker closes. */
+  private async recover(): Promise<void> {
+    const before = this.launched;
+    const state = (): string => this.guard.gate('target')?.stateAt(this.host.nowMs()).state ?? 'closed';
+    for (let call = 0; call < 4 || (call < 40 && state() !== 'closed'); call += 1) {
+      this.call(RECOVERING);
+      await this.host.advance(200);
+      if (call === 3) agree(this.launched > before, true, 'a probe is possible');
+    }
+    this.check();
+    agree(state(), 'closed', 'the breaker at last');
+  }
+
+  private limit(): number {
+    return this.settings.mode === 'shadow' ? Infinity : (this.settings.bulkhead?.maxConcurrent ?? Infinity);
+  }
+
+  private launch(call: Call, attempt: Attempt, main: boolean): Promise<Answer> {
+    if (main) this.launchMain(call, attempt);
+    else call.simplified = true;
+    if (call.plan.atOnce === 'throws') throw new Error('thrown at once');
+    if (call.plan.atOnce === 'answers') return Promise.resolve('ok');
+    return new Promise((resolve, reject) => {
+      const open: Open = {
+        attempt,
+        main,
+        shadow: call.settings.mode === 'shadow',
+        answered: false,
+        answer(how) {
+          open.answered = true;
+          if (how === 'reset') reject(new Error('reset'));
+          else resolve(how);
+        },
+      };
+      this.open.push(open);
+    });
+  }
+
+  private launchMain(call: Call, attempt: Attempt): void {
+    const nowMs = this.host.nowMs();
+    this.launched += 1;
+    call.launches += 1;
+    if (call.result !== undefined) this.broken ??= `an attempt of call ${call.id} after its end`;
+    // A policy that only watches lets everything through, as if there were no guard.
+    if (call.settings.mode === 'shadow') return;
+    if (call.plan.aborted) this.broken ??= `an attempt of call ${call.id}, which was aborted before`;
+    this.forget();
+    const inside = this.open.filter(({ main }) => main).length + 1;
+    if (inside > this.limit()) this.broken ??= `${inside} in flight, limit ${this.limit()}`;
+    if (nowMs >= call.endMs) this.broken ??= `an attempt of call ${call.id} past its deadline`;
+    if (attempt.timeoutMs > call.endMs - nowMs + 1e-6) this.broken ??= `more time than call ${call.id} has`;
+    const { retry } = call.settings;
+    const may = call.plan.method === 'GET' && call.plan.callerAttempt === 1 ? (retry?.maxAttempts ?? 1) : 1;
+    if (call.launches > may) this.broken ??= `attempt ${call.launches} of ${may} of call ${call.id}`;
+    if (call.launches > 1 || call.simplified) return;
+    // Whoever tried a simplified answer first joined the queue later.
+    if (call.id < this.lastFirst) this.broken ??= `call ${call.id} was overtaken by ${this.lastFirst}`;
+    this.lastFirst = call.id;
+  }
+
+  private forget(): void {
+    this.open = this.open.filter(
+      ({ answered, attempt, shadow }) => !answered && (shadow || !attempt.signal.aborted),
+    );
+  }
+}
+
+/** What a policy is made of; small, so that a counterexample can be read. */
+const shape = fc.record({
+  mode: fc.constantFrom('enforce' as const, 'enforce' as const, 'enforce' as const, 'shadow' as const),
+  attemptMs: fc.constantFrom(undefined, 100),
+  retries: fc.constantFrom('none', 'unbounded', 'budget'),
+  trip: fc.constantFrom(0, 2, 3),
+  steps: fc.constantFrom<number[]>([], [0.5]),
+  bulkhead: fc.constantFrom(
+    undefined,
+    ...[1, 2, 3].map((maxConcurrent) => ({ maxConcurrent, maxQueued: 3, maxWaitMs: 60 })),
+  ),
+  lastGood: fc.boolean(),
+  simplified: fc.boolean(),
+  fixed: fc.boolean(),
+});
+type Shape = typeof shape extends fc.Arbitrary<infer S> ? S : never;
+
+function settingsOf(from: Shape): GuardSettings {
+  const { mode, attemptMs, retries, trip, steps, bulkhead, lastGood, simplified, fixed } = from;
+  return guardSettings({
+    mode,
+    timeout: { totalMs: 300, ...(attemptMs !== undefined && { attemptMs }) },
+    ...(retries !== 'none' && {
+      retry: retrySettings({
+        backoff: { baseMs: 20, maxMs: 60, jitter: 'full' },
+        ...(retries === 'budget' && { budget: { ratio: 0.3, minPerSecond: 1, windowMs: 1000 } }),
+      }),
+    }),
+    ...(trip > 0 && {
+      breaker: breakerSettings({
+        trip: { consecutiveFailures: trip },
+        ruleHash: String(trip),
+        cooldown: { initialMs: 100, maxMs: 200, factor: 2 },
+        probe: { concurrent: 1, successesToClose: 1, timeoutMs: 80 },
+        recovery: { steps, stepForMs: 100 },
+      }),
+    }),
+    ...(bulkhead !== undefined && { bulkhead }),
+    fallbacks: [
+      ...(lastGood ? [{ kind: 'last-good' as const, maxAgeMs: 400, refreshJitter: 0.5, varyBy: [] }] : []),
+      ...(simplified ? [{ kind: 'simplified' as const, whenQueued: 1, operation: 'GET /simple' }] : []),
+      ...(fixed ? [{ kind: 'static' as const, status: 200, body: '', contentType: '' }] : []),
+    ],
+  });
+}
+
+const plan: fc.Arbitrary<Plan> = fc.record({
+  method: fc.constantFrom('GET', 'GET', 'POST'),
+  deadlineMs: fc.constantFrom(undefined, undefined, 0, 30, 150),
+  callerAttempt: fc.constantFrom(1, 1, 1, 2),
+  cached: fc.boolean(),
+  aborted: fc.constantFrom(false, false, false, false, false, false, true),
+  atOnce: fc.constantFrom<AtOnce>('waits', 'waits', 'waits', 'waits', 'answers', 'throws'),
+});
+const pick = fc.nat(30);
+const answer = fc.constantFrom<Answer>(
+  'ok',
+  'ok',
+  'no',
+  'unavailable',
+  'unavailable',
+  'reset',
+  'nobody-knows',
+);
+const command = fc.oneof(
+  { weight: 12, arbitrary: fc.record({ do: fc.constant('call' as const), plan }) },
+  { weight: 10, arbitrary: fc.record({ do: fc.constant('answer' as const), pick, answer }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('abort' as const), pick }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(0, 1, 15, 40, 100, 250) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('update' as const), shape }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('verdict' as const),
+      state: fc.constantFrom('open' as const, 'half-open' as const, 'recovering' as const, 'closed' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ do: 'drill' as const }) },
+);
+
+/** Half of all runs without a verdict: what must hold of local probes is looked at in those only. */
+const commands = fc
+  .tuple(commandsOf(command, 24), fc.boolean())
+  .map(([steps, fleet]) => (fleet ? steps : steps.filter((step) => step.do !== 'verdict')));
+
+test('S5: whatever is called, answered, aborted, timed out, updated or judged: limits, order and counts hold, nothing leaks', async () => {
+  await checkModelAsync(
+    fc.asyncProperty(shape, commands, fc.nat(1000), fc.boolean(), async (initial, steps, seed, throwing) => {
+      const world = new World(settingsOf(initial), seed, throwing);
+      for (const step of steps) {
+        if (step.do === 'call') world.call(step.plan);
+        else if (step.do === 'answer') world.answer(step.pick, step.answer);
+        else if (step.do === 'abort') world.abort(step.pick);
+        else if (step.do === 'update') world.update(settingsOf(step.shape));
+        else if (step.do === 'verdict') world.verdict(step.state);
+        else if (step.do === 'drill') world.drill(50);
+        await world.host.advance(step.do === 'wait' ? step.ms : 0);
+        world.check();
+      }
+      await world.end();
+    }),
+  );
+}, 120_000);
