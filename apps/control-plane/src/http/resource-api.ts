@@ -158,7 +158,7 @@ export class ResourceApi {
       );
       response.start();
       exchange.reply.hijack();
-      this.watches.add(response);
+      if (!response.isOver) this.watches.add(response);
     } catch (error) {
       stopObserving();
       throw error;

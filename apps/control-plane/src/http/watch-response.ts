@@ -23,13 +23,23 @@ export interface WatchRequest {
 
 /** A watcher that has not read this much is slower than the changes: it is dropped, and lists again. */
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
+/** What there is at the beginning may be any amount: more of it is written once the client has read this far. */
+const BEGINNING_UNREAD_BYTES = 1024 * 1024;
+/** Changes that may gather meanwhile: about as many as the history holds, so listing again is no worse. */
+const MAX_WAITING_CHANGES = 8_192;
 const BOOKMARK_MS = 60_000;
+
+/** Something to be written as soon as the client has read what came before. */
+type Step = () => void;
 
 /** One client's watch: what happened since its revision, then what happens, until the time is over. */
 export class WatchResponse {
   private first = true;
   private ended = false;
   private gathering = false;
+  /** What is not written yet, in order: the rest of the beginning, and the changes since. Empty = in step. */
+  private waiting: Step[] = [];
+  private waitingChanges = 0;
   private readonly cleanups: (() => void)[] = [];
 
   constructor(
@@ -38,20 +48,28 @@ export class WatchResponse {
     private readonly onEnd: () => void,
   ) {}
 
+  /** It has ended, however: nothing is written any more and nothing is held. */
+  get isOver(): boolean {
+    return this.ended;
+  }
+
   /** Throws the API's Expired before anything is sent when the wanted history is gone. */
   start(): void {
     const { collection, options } = this.request;
     const fromNow = options.from === undefined || options.from === 0;
     const backlog = fromNow ? [] : collection.after(options.from ?? 0);
     if (backlog === undefined) throw expired(options.from ?? 0, collection.oldestRevision);
+    // The client went while the collection was brought up to date: its "close" has been and does not come again.
+    if (this.response.closed) return this.finish();
     // Snapshot, backlog and subscription in one synchronous step: nothing is missed or doubled between them.
     this.open();
-    if (fromNow) this.sendInitial();
-    for (const event of backlog) this.take(event);
+    this.waiting = fromNow ? this.initial() : backlog.map((event) => () => this.tell(event));
     this.cleanups.push(collection.subscribe((event) => this.take(event)));
     this.every(BOOKMARK_MS, () => this.bookmark());
     this.after(options.timeoutMs, () => this.end());
+    this.response.on('drain', () => this.catchUp());
     this.response.once('close', () => this.finish());
+    this.catchUp();
   }
 
   /** Says where the log stands, so that the client may go on from there, and closes. */
@@ -72,13 +90,43 @@ export class WatchResponse {
     this.response.socket?.setNoDelay(true);
   }
 
-  private sendInitial(): void {
+  private initial(): Step[] {
     const { collection, selection, options } = this.request;
-    for (const object of collection.list()) if (selection(object)) this.send('ADDED', object);
-    if (options.markInitialEnd) this.bookmark({ 'k8s.io/initial-events-end': 'true' });
+    const { revision } = collection;
+    const steps = collection
+      .list()
+      .filter(selection)
+      .map(
+        (object): Step =>
+          () =>
+            this.send('ADDED', object),
+      );
+    if (options.markInitialEnd) {
+      steps.push(() => this.writeBookmark(revision, { 'k8s.io/initial-events-end': 'true' }));
+    }
+    return steps;
   }
 
   private take(event: ObjectEvent): void {
+    if (this.waiting.length === 0) return this.tell(event);
+    this.waiting.push(() => this.tell(event));
+    this.waitingChanges += 1;
+    if (this.waitingChanges > MAX_WAITING_CHANGES) this.drop();
+  }
+
+  /** Writes what waits, as far as the client reads. */
+  private catchUp(): void {
+    let written = 0;
+    for (const step of this.waiting) {
+      if (this.ended || this.response.writableLength >= BEGINNING_UNREAD_BYTES) break;
+      step();
+      written += 1;
+    }
+    this.waiting = this.waiting.slice(written);
+    if (this.waiting.length === 0) this.waitingChanges = 0;
+  }
+
+  private tell(event: ObjectEvent): void {
     const type = seenAs(event, this.request.selection);
     if (type !== undefined) this.send(type, event.object);
   }
@@ -95,11 +143,16 @@ export class WatchResponse {
     );
   }
 
-  private bookmark(annotations?: Readonly<Record<string, string>>): void {
-    const { collection, kind, options } = this.request;
-    if (!options.bookmarks) return;
+  /** Not while something waits: a client that went on from here would miss it. */
+  private bookmark(): void {
+    const { collection, options } = this.request;
+    if (options.bookmarks && this.waiting.length === 0) this.writeBookmark(collection.revision);
+  }
+
+  private writeBookmark(revision: number, annotations?: Readonly<Record<string, string>>): void {
+    const { kind } = this.request;
     const metadata = {
-      resourceVersion: String(collection.revision),
+      resourceVersion: String(revision),
       creationTimestamp: null,
       ...(annotations === undefined ? {} : { annotations }),
     };
@@ -150,6 +203,7 @@ export class WatchResponse {
   private finish(): void {
     if (this.ended) return;
     this.ended = true;
+    this.waiting = [];
     for (const cleanup of this.cleanups) cleanup();
     this.onEnd();
   }
