@@ -20,6 +20,8 @@ export interface Figure {
   /** What it is measured against, in the same rounds: the ratio is the median of the rounds' ratios. */
   readonly base?: { readonly name: string; readonly rounds: readonly number[] };
   readonly reach?: Reach;
+  /** What is known from elsewhere, to be shown beside: "203 ms". */
+  readonly reference?: string;
   /** Whether the reach holds on any machine, however busy. Others are not judged in a quick run. Default false. */
   readonly exact?: boolean;
 }
@@ -45,6 +47,7 @@ export interface Line {
 /** A line with what only the table shows. */
 export interface Measured extends Line {
   readonly asked: Reach | undefined;
+  readonly reference: string;
   readonly lowest: number;
   readonly highest: number;
 }
@@ -68,8 +71,10 @@ export interface Suite {
   run(context: BenchContext): Promise<void>;
 }
 
-/** Peer name → measures once; the value must not depend on how often it was called before. */
-export type Peers<Name extends string> = Readonly<Record<Name, (round: number) => number | Promise<number>>>;
+/** Peer name → measures once: a number, or several together. The value must not depend on how often it was called before. */
+export type Peers<Name extends string, Value> = Readonly<
+  Record<Name, (round: number) => Value | Promise<Value>>
+>;
 
 export interface Interleaving {
   /** At least 1. */
@@ -85,13 +90,13 @@ export interface Interleaving {
  * so that a machine that becomes slower or busier is slow for all of them. Peers whose work lives in child processes
  * keep these running through all rounds. Answers one value a round for each peer.
  */
-export async function interleave<Name extends string>(
-  peers: Peers<Name>,
+export async function interleave<Name extends string, Value = number>(
+  peers: Peers<Name, Value>,
   { rounds, warmUps = 1, seed = 1 }: Interleaving,
-): Promise<Record<Name, number[]>> {
+): Promise<Record<Name, Value[]>> {
   const random = seededRandom(seed);
   const names = Object.keys(peers) as Name[];
-  const values = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
+  const values = Object.fromEntries(names.map((name) => [name, [] as Value[]])) as Record<Name, Value[]>;
   for (let round = -warmUps; round < rounds; round += 1) {
     for (const name of shuffled(names, random)) {
       const value = await peers[name](round);
@@ -161,6 +166,7 @@ export function measured(suite: string, figure: Figure, quick: boolean): Measure
     ok: asked === undefined || reaches(ratio ?? value, asked),
     runs: rounds.length,
     asked,
+    reference: figure.reference ?? '',
     lowest: Math.min(...rounds),
     highest: Math.max(...rounds),
   };

@@ -19,25 +19,30 @@ export interface Section {
   readonly lines: readonly Measured[];
 }
 
-const HEADINGS = ['', 'median', 'lowest .. highest', 'ratio', 'asked for', ''];
+const HEADINGS = ['', 'median', 'lowest .. highest', 'ratio', 'reference', 'asked for', ''];
+const RIGHT = [false, true, true, true, true, false, false];
 
-/** An aligned table: names to the left, figures to the right, the verdict last. */
+/** An aligned table: names to the left, figures to the right, the verdict last. Columns that nobody fills are left out. */
 export function table({ title, lines }: Section): string {
-  const rows = [HEADINGS, ...lines.map(cells)];
-  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((row) => [...(row[column] ?? '')].length)));
-  const text = rows.map((row) =>
-    row
-      .map((cell, column) => aligned(cell, column, widths))
-      .join('  ')
-      .trimEnd(),
+  const rows = lines.map(cells);
+  const used = HEADINGS.map((_, column) => rows.some((row) => row[column] !== ''));
+  const shown = [HEADINGS, ...rows].map((row) => row.filter((_, column) => used[column]));
+  const toTheRight = RIGHT.filter((_, column) => used[column]);
+  const widths = (shown[0] ?? []).map((_, column) => Math.max(...shown.map((row) => lengthOf(row[column]))));
+  const text = shown.map((row) =>
+    row.map((cell, column) => aligned(cell, widths[column] ?? 0, toTheRight[column] === true)).join('  '),
   );
-  return [...(title === '' ? [] : [title]), ...text.map((line) => `  ${line}`)].join('\n');
+  return [...(title === '' ? [] : [title]), ...text.map((line) => `  ${line.trimEnd()}`)].join('\n');
 }
 
-function aligned(cell: string, column: number, widths: readonly number[]): string {
-  const room = ' '.repeat((widths[column] ?? 0) - [...cell].length);
-  const left = column === 0 || column >= 4;
-  return left ? cell + room : room + cell;
+/** In characters, not in UTF-16 units. */
+function lengthOf(cell = ''): number {
+  return [...cell].length;
+}
+
+function aligned(cell: string, width: number, toTheRight: boolean): string {
+  const room = ' '.repeat(width - lengthOf(cell));
+  return toTheRight ? room + cell : cell + room;
 }
 
 function cells(line: Measured): string[] {
@@ -46,7 +51,7 @@ function cells(line: Measured): string[] {
   const asked =
     line.asked === undefined ? '' : reachText(line.asked, line.ratioTo === null ? line.unit : '×');
   const verdict = line.asked === undefined ? '' : line.ok ? 'ok' : 'MISSED';
-  return [line.name, withUnit(line.value, line.unit), spread, ratio, asked, verdict];
+  return [line.name, withUnit(line.value, line.unit), spread, ratio, line.reference, asked, verdict];
 }
 
 /** "≤ 4 ×", "≥ 100 requests/s", "203 ms (200 to 300)". */
