@@ -13,6 +13,7 @@ class FakeResponse extends EventEmitter {
   readonly socket = undefined;
   writableLength = 0;
   state = 'new';
+  closed = false;
   writeHead(): void {
     this.state = 'open';
   }
@@ -116,6 +117,12 @@ describe('a watch', () => {
     expect([ended, collection.watchers]).toEqual([1, 0]);
     vi.advanceTimersByTime(600_000);
     expect(response.lines).toEqual([]);
+  });
+
+  it('whose client went before it began holds nothing', () => {
+    response.closed = true;
+    const made = watch();
+    expect([made.isOver, ended, collection.watchers, vi.getTimerCount()]).toEqual([true, 1, 0, 0]);
   });
 
   it('from a forgotten revision never begins', () => {

@@ -67,7 +67,6 @@ export class WatchResponse {
     this.cleanups.push(collection.subscribe((event) => this.take(event)));
     this.every(BOOKMARK_MS, () => this.bookmark());
     this.after(options.timeoutMs, () => this.end());
-    this.response.on('drain', () => this.catchUp());
     this.response.once('close', () => this.finish());
     this.catchUp();
   }
@@ -116,6 +115,7 @@ export class WatchResponse {
 
   /** Writes what waits, as far as the client reads. */
   private catchUp(): void {
+    if (this.waiting.length === 0) return;
     let written = 0;
     for (const step of this.waiting) {
       if (this.ended || this.response.writableLength >= BEGINNING_UNREAD_BYTES) break;
@@ -162,7 +162,9 @@ export class WatchResponse {
   private write(frame: Buffer): void {
     if (this.ended) return;
     this.gather();
-    this.response.write(frame);
+    // Not by "drain": a corked response does not always tell it.
+    if (this.waiting.length === 0) this.response.write(frame);
+    else this.response.write(frame, () => this.catchUp());
     if (this.response.writableLength > MAX_UNREAD_BYTES) this.drop();
   }
 
