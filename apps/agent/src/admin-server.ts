@@ -1,5 +1,7 @@
 import type { AgentState } from '@bulwark/agent';
 import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AcceptedWork } from './accepted-work.js';
+import type { InboundSource } from './inbound-metrics.js';
 import type { SidecarMetrics } from './sidecar-metrics.js';
 
 export interface AdminSource {
@@ -7,6 +9,13 @@ export interface AdminSource {
   readonly state: () => AgentState | undefined;
   readonly draining: () => boolean;
   readonly metrics: SidecarMetrics;
+  readonly sides: Sides;
+}
+
+export interface Sides {
+  readonly outbound: AcceptedWork;
+  /** Undefined = there is no inbound side. */
+  readonly inbound: InboundSource | undefined;
 }
 
 const PATHS = '/healthz, /readyz, /metrics, /state';
@@ -27,13 +36,23 @@ export function adminServer(source: AdminSource): Server {
         return text(response, ready ? 200 : 503, reason === '' ? 'ok' : reason);
       }
       case '/state':
-        return json(response, source.state() ?? { readiness: readiness(source) });
+        return json(response, { ...stateOf(source), sidecar: sidecarState(source.sides) });
       case '/metrics':
         return void metrics(response, source.metrics);
       default:
         return text(response, 404, `not here: ${PATHS}`);
     }
   });
+}
+
+function stateOf(source: AdminSource): object {
+  return source.state() ?? { readiness: readiness(source) };
+}
+
+/** What the agent's state does not know: the two sides and how they are joined. */
+function sidecarState({ outbound, inbound }: Sides): object {
+  const join = inbound && { callsInFlight: inbound.join.size, ...inbound.join.totals() };
+  return { outbound: outbound.counts(), ...(inbound && { inbound: inbound.work.counts(), join }) };
 }
 
 function readiness(source: AdminSource): AgentState['readiness'] {

@@ -1,5 +1,4 @@
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import type { HostPort } from './sidecar-options.js';
 
 /** A server could not listen; the message says which port and which flag changes it. */
@@ -7,8 +6,10 @@ export class BindError extends Error {
   override readonly name = 'BindError';
 }
 
+type PlaceFlag = '--listen' | '--admin' | '--inbound';
+
 /** Listens, and answers the port it got. */
-export function bindServer(server: Server, place: HostPort, flag: '--listen' | '--admin'): Promise<number> {
+export function bindServer(server: Server, place: HostPort, flag: PlaceFlag): Promise<number> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => reject(new BindError(explain(error, place, flag)));
     server.once('error', failed);

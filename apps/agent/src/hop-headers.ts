@@ -37,6 +37,17 @@ export function headerOf(raw: RawHeaders, name: string): string | undefined {
   return undefined;
 }
 
+/** All values of a list header; undefined = it is not there. */
+export function listOf(raw: RawHeaders, name: string): string | undefined {
+  const values = raw.filter((_value, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
+  return values.length === 0 ? undefined : values.join(', ');
+}
+
+/** A list header with one more member. */
+export function withMember(list: string | undefined, last: string): string {
+  return list === undefined ? last : `${list}, ${last}`;
+}
+
 /** Replaces every value of each header of `marks`. */
 export function withHeaders(raw: RawHeaders, marks: Readonly<Record<string, string>>): string[] {
   const names = new Set(Object.keys(marks).map((name) => name.toLowerCase()));

@@ -1,12 +1,16 @@
 import { ArgumentError, connect, connectProblems, RefusedError, type Bulwark } from '@bulwark/agent';
 import { createLogger, type Logger } from '@bulwark/telemetry';
 import { randomBytes } from 'node:crypto';
+import { sumOf, type DrainCounts } from './accepted-work.js';
 import { adminServer } from './admin-server.js';
 import { BindError, bindServer } from './bind-server.js';
+import type { InboundCallEnd } from './inbound-call.js';
+import { InboundServer } from './inbound-server.js';
 import { isLoopback } from './loopback.js';
-import { ProxyServer, type DrainCounts } from './proxy-server.js';
+import { ProxyServer } from './proxy-server.js';
 import { SidecarMetrics } from './sidecar-metrics.js';
-import { parseSidecarOptions, USAGE, type SidecarOptions } from './sidecar-options.js';
+import { parseSidecarOptions, USAGE, type InboundOptions, type SidecarOptions } from './sidecar-options.js';
+import { TraceJoin } from './trace-join.js';
 
 /** What a sidecar has of its process; tests give their own. */
 export interface SidecarIo {
@@ -16,7 +20,14 @@ export interface SidecarIo {
   /** Calls `listener` for each SIGTERM or SIGINT, until the answer is called. */
   readonly onSignal: (listener: (signal: string) => void) => () => void;
   /** Hears where it listens, once it does. */
-  readonly onListening?: (ports: { readonly listen: number; readonly admin: number }) => void;
+  readonly onListening?: (ports: SidecarPorts) => void;
+}
+
+export interface SidecarPorts {
+  readonly listen: number;
+  readonly admin: number;
+  /** Undefined = there is no inbound side. */
+  readonly inbound: number | undefined;
 }
 
 const EXIT = { ok: 0, failed: 1, usage: 64 } as const;
@@ -57,7 +68,7 @@ function wrongUsage(io: SidecarIo, problems: readonly string[]): number {
 }
 
 function agentOptions(options: SidecarOptions) {
-  const { namespace, service, instance, labels, controlPlane, stateDir, bootstrap } = options;
+  const { namespace, service, instance, labels, controlPlane, stateDir, bootstrap, bypassFile } = options;
   return {
     namespace,
     service,
@@ -66,6 +77,7 @@ function agentOptions(options: SidecarOptions) {
     ...(instance !== undefined && { instance }),
     ...(stateDir !== undefined && { stateDir }),
     ...(bootstrap !== undefined && { bootstrap }),
+    ...(bypassFile !== undefined && { bypassFile }),
   };
 }
 
@@ -73,6 +85,7 @@ class Sidecar {
   readonly #options: SidecarOptions;
   readonly #io: SidecarIo;
   readonly #proxy: ProxyServer;
+  readonly #inbound: InboundServer | undefined;
   readonly #metrics: SidecarMetrics;
   readonly #admin;
   #bulwark: Bulwark | undefined;
@@ -82,22 +95,25 @@ class Sidecar {
   constructor(options: SidecarOptions, io: SidecarIo) {
     this.#options = options;
     this.#io = io;
+    const join = options.inbound && new TraceJoin();
+    this.#proxy = this.#outboundSide(join);
+    this.#inbound = options.inbound && join && this.#inboundSide(options.inbound, join);
     const state = () => this.#bulwark?.state();
-    this.#metrics = new SidecarMetrics({ state, inFlight: () => this.#proxy.inFlight });
-    this.#admin = adminServer({ state, draining: () => this.#draining, metrics: this.#metrics });
-    this.#proxy = new ProxyServer({
-      upstreams: options.upstreams,
-      isSelf: (host, port) => port === this.#listenPort && (host === options.listen.host || isLoopback(host)),
-      pseudonym: `bulwark-${randomBytes(4).toString('hex')}`,
-      onEnd: (end) => this.#metrics.called(end),
-    });
+    const inbound = this.#inbound && join && { work: this.#inbound.work, join };
+    this.#metrics = new SidecarMetrics({ state, outbound: this.#proxy.work, inbound });
+    const sides = { outbound: this.#proxy.work, inbound };
+    this.#admin = adminServer({ state, draining: () => this.#draining, metrics: this.#metrics, sides });
   }
 
   /** Ports first: that one is taken should not be found out after a wait for the control plane. */
   async start(): Promise<void> {
-    const { listen, admin, controlPlane } = this.#options;
+    const { listen, admin, inbound, controlPlane } = this.#options;
     const adminPort = await bindServer(this.#admin, admin, '--admin');
-    this.#listenPort = await bindServer(this.#proxy.server, listen, '--listen');
+    this.#listenPort = await bindServer(this.#proxy.listener.server, listen, '--listen');
+    const inboundPort =
+      this.#inbound &&
+      inbound &&
+      (await bindServer(this.#inbound.listener.server, inbound.listen, '--inbound'));
     this.#bulwark = await connect({
       ...agentOptions(this.#options),
       logger: this.#io.logger,
@@ -105,26 +121,28 @@ class Sidecar {
       onEvent: (event) => this.#metrics.heard(event),
     });
     this.#proxy.begin(this.#bulwark);
+    // After the outbound side: the service's own calls must find their way from its first call on.
+    this.#inbound?.begin();
     const { ready, reason } = this.#bulwark.readiness();
     this.#io.logger.info(
       {
         agent: this.#bulwark.id,
         listen: `${listen.host}:${this.#listenPort}`,
         admin: `${admin.host}:${adminPort}`,
+        ...(inbound && { inbound: `${inbound.listen.host}:${inboundPort}`, app: inbound.app.href }),
         controlPlane,
         ready,
         ...(reason !== '' && { reason }),
       },
       'listening',
     );
-    this.#io.onListening?.({ listen: this.#listenPort, admin: adminPort });
+    this.#io.onListening?.({ listen: this.#listenPort, admin: adminPort, inbound: inboundPort });
   }
 
   /** Ends what a failed start has opened. */
   async abandon(): Promise<void> {
     await this.#bulwark?.close();
-    this.#proxy.server.close();
-    this.#proxy.server.closeAllConnections();
+    await Promise.all([this.#proxy.close(), this.#inbound?.close()]);
     this.#admin.close();
   }
 
@@ -134,7 +152,7 @@ class Sidecar {
     const code = await new Promise<number>((resolve) => {
       stop = this.#io.onSignal((signal) => {
         if (this.#draining) {
-          this.#io.logger.warn({ signal, ...this.#proxy.counts() }, 'second signal: ending at once');
+          this.#io.logger.warn({ signal, ...this.#counts() }, 'second signal: ending at once');
           resolve(EXIT.failed);
           return;
         }
@@ -145,14 +163,23 @@ class Sidecar {
     return code;
   }
 
+  /**
+   * No new calls of the service are taken. Those accepted need the outbound side to their end, so that one refuses only
+   * when the last of them is over; one time limit is for both.
+   */
   async #drain(signal: string): Promise<number> {
     this.#draining = true;
     const { drainMs } = this.#options;
-    this.#io.logger.info(
-      { signal, inFlight: this.#proxy.inFlight, drainMs },
-      'draining: no new calls are taken',
-    );
-    const counts: DrainCounts = await this.#proxy.drain(drainMs);
+    const untilMs = performance.now() + drainMs;
+    const [outbound, inbound] = [this.#proxy.work, this.#inbound?.work];
+    const inFlight = outbound.inFlight + (inbound?.inFlight ?? 0);
+    this.#io.logger.info({ signal, inFlight, drainMs }, 'draining: no new calls are taken');
+    inbound?.stop();
+    await inbound?.settled(drainMs);
+    outbound.stop();
+    await outbound.settled(Math.max(0, untilMs - performance.now()));
+    const counts = this.#counts();
+    await Promise.all([this.#proxy.close(), this.#inbound?.close()]);
     await this.#bulwark?.close();
     this.#admin.close();
     this.#admin.closeAllConnections();
@@ -161,6 +188,37 @@ class Sidecar {
     else this.#io.logger.error({ ...counts }, 'stopped: the deadline cut off accepted calls');
     return clean ? EXIT.ok : EXIT.failed;
   }
+
+  /** Of both sides together, and of each where there are two. */
+  #counts(): DrainCounts & { readonly outbound?: DrainCounts; readonly inbound?: DrainCounts } {
+    const outbound = this.#proxy.work.counts();
+    if (this.#inbound === undefined) return outbound;
+    const inbound = this.#inbound.work.counts();
+    return { ...sumOf([outbound, inbound]), outbound, inbound };
+  }
+
+  #outboundSide(join: TraceJoin | undefined): ProxyServer {
+    const { upstreams, listen, trustedPeers } = this.#options;
+    return new ProxyServer({
+      upstreams,
+      isSelf: (host, port) => port === this.#listenPort && (host === listen.host || isLoopback(host)),
+      pseudonym: pseudonym(),
+      join,
+      trustedPeers,
+      onEnd: (end) => this.#metrics.called(end),
+    });
+  }
+
+  /** Its name in Via is another than the outbound side's: a service may well call itself. */
+  #inboundSide({ app }: InboundOptions, join: TraceJoin): InboundServer {
+    const { service, trustedPeers } = this.#options;
+    const onEnd = (end: InboundCallEnd) => this.#metrics.answered(end);
+    return new InboundServer({ app, service, pseudonym: pseudonym(), join, trustedPeers, onEnd });
+  }
+}
+
+function pseudonym(): string {
+  return `bulwark-${randomBytes(4).toString('hex')}`;
 }
 
 function processIo(): SidecarIo {

@@ -1,10 +1,15 @@
 import type { AgentState, EngineEvent } from '@bulwark/agent';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { AcceptedWork } from './accepted-work.js';
+import type { InboundCallEnd } from './inbound-call.js';
+import { CALL_SECONDS, InboundMetrics, type InboundSource } from './inbound-metrics.js';
 import type { ProxiedCallEnd } from './proxy-server.js';
 
 export interface MetricsSource {
   readonly state: () => AgentState | undefined;
-  readonly inFlight: () => number;
+  readonly outbound: AcceptedWork;
+  /** Undefined = there is no inbound side, and no metric of it. */
+  readonly inbound: InboundSource | undefined;
 }
 
 /** Names called through the proxy may be anything; further ones are counted together. */
@@ -12,7 +17,6 @@ const MAX_SERVICES = 200;
 /** Breaker keys shown; the number left out is a metric of its own. */
 const MAX_KEYS = 1_000;
 const STATES = ['closed', 'open', 'half-open', 'recovering'] as const;
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 /** What Prometheus sees of a sidecar. Counts are read from the engine at each scrape, so that calls pay nothing. */
 export class SidecarMetrics {
@@ -20,6 +24,7 @@ export class SidecarMetrics {
   readonly #services = new Set<string>();
   readonly #duration: Histogram<'service' | 'outcome'>;
   readonly #transitions: Counter<'policy' | 'from' | 'to' | 'cause'>;
+  readonly #inbound: InboundMetrics | undefined;
 
   constructor(source: MetricsSource) {
     const registers = [this.registry];
@@ -28,7 +33,7 @@ export class SidecarMetrics {
       name: 'bulwark_call_duration_seconds',
       help: 'Time of logical calls through the proxy, retries and waiting included.',
       labelNames: ['service', 'outcome'],
-      buckets: SECONDS,
+      buckets: CALL_SECONDS,
       registers,
     });
     this.#transitions = new Counter({
@@ -40,6 +45,12 @@ export class SidecarMetrics {
     this.#perPolicyCounters(source);
     this.#perPolicyGauges(source);
     this.#ofTheAgent(source);
+    this.#inbound = source.inbound && new InboundMetrics(this.registry, source.inbound);
+  }
+
+  /** A call to the service ended. */
+  answered(end: InboundCallEnd): void {
+    this.#inbound?.answered(end);
   }
 
   called({ service, outcome, seconds }: ProxiedCallEnd): void {
@@ -180,7 +191,14 @@ export class SidecarMetrics {
     gauge('bulwark_ready', '1 when calls are guarded as someone decided.', (state) =>
       Number(state.readiness.ready),
     );
-    gauge('bulwark_proxy_in_flight', 'Requests accepted and not answered yet.', () => source.inFlight());
+    gauge(
+      'bulwark_proxy_in_flight',
+      'Requests accepted and not answered yet.',
+      () => source.outbound.inFlight,
+    );
+    gauge('bulwark_bypass', '1 while a person has taken the guards out.', (state) =>
+      Number(state.bypass !== undefined),
+    );
   }
 }
 

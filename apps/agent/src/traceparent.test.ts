@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { makeTrace, readTraceparent } from './traceparent.js';
+import { makeTrace, readTraceparent, traceOf } from './traceparent.js';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
 const parentId = 'b7ad6b7169203331';
@@ -32,11 +32,19 @@ describe('traceparent', () => {
 
   it('is made where there is none: valid, not sampled, never the same twice', () => {
     const made = Array.from({ length: 1_000 }, makeTrace);
-    for (const { header, ...trace } of made) {
+    for (const { made: header, ...trace } of made) {
       expect(readTraceparent(header)).toEqual(trace);
       expect(header).toMatch(/^00-.*-00$/);
     }
     expect(new Set(made.map((trace) => trace.traceId)).size).toBe(1_000);
     expect(new Set(made.map((trace) => trace.parentId)).size).toBe(1_000);
+  });
+
+  it('of a call is its caller’s where it is valid, else a new one', () => {
+    expect(traceOf(`00-${traceId}-${parentId}-01`)).toEqual({ traceId, parentId, made: undefined });
+    for (const header of [undefined, 'junk', [`00-${traceId}-${parentId}-01`]]) {
+      const { made, ...trace } = traceOf(header);
+      expect(readTraceparent(made)).toEqual(trace);
+    }
   });
 });

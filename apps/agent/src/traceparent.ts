@@ -8,9 +8,10 @@ export interface TraceContext {
   readonly parentId: string;
 }
 
-export interface MadeTrace extends TraceContext {
-  /** The `traceparent` that says so. */
-  readonly header: string;
+/** The trace of one call. */
+export interface CallTrace extends TraceContext {
+  /** The `traceparent` of a trace that begins here; undefined = the caller's own is passed on as it is. */
+  readonly made: string | undefined;
 }
 
 /** W3C Trace Context §3.2: version 00 ends with its flags, later versions may add what this one does not read. */
@@ -34,7 +35,7 @@ const pool = Buffer.alloc(MADE_BYTES * 128);
 let taken = pool.length;
 
 /** A new trace, not sampled: that nobody traces this call is for its caller to say. */
-export function makeTrace(): MadeTrace {
+export function makeTrace(): CallTrace & { readonly made: string } {
   if (taken === pool.length) {
     randomFillSync(pool);
     taken = 0;
@@ -42,5 +43,11 @@ export function makeTrace(): MadeTrace {
   const traceId = pool.toString('hex', taken, taken + TRACE_BYTES);
   const parentId = pool.toString('hex', taken + TRACE_BYTES, taken + MADE_BYTES);
   taken += MADE_BYTES;
-  return { traceId, parentId, header: `00-${traceId}-${parentId}-00` };
+  return { traceId, parentId, made: `00-${traceId}-${parentId}-00` };
+}
+
+/** The trace of a call that came with this `traceparent`; a new one where it has none that is valid. */
+export function traceOf(header: string | readonly string[] | undefined): CallTrace {
+  const given = typeof header === 'string' ? readTraceparent(header) : undefined;
+  return given === undefined ? makeTrace() : { ...given, made: undefined };
 }

@@ -1,0 +1,237 @@
+import { attemptHeaders, HEADER, judgeError, type IncomingMarks, type Problem } from '@bulwark/agent';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { headersOf } from './answer.js';
+import { CallerPace } from './caller-pace.js';
+import type { CallTarget } from './call-target.js';
+import { cutOff } from './cut-off.js';
+import { DegradedMembers } from './degraded-members.js';
+import { endToEnd, listOf, withHeaders, withMember, type RawHeaders } from './hop-headers.js';
+import type { IncomingCall } from './http-listener.js';
+import { writeProblem } from './problem-answer.js';
+import type { Told } from './proxied-call.js';
+import { relayInformation } from './relay-information.js';
+import { streamAnswer } from './response-stream.js';
+import { streamUpload } from './stream-upload.js';
+import type { InboundEntry, Patience, TraceJoin } from './trace-join.js';
+import { traceOf } from './traceparent.js';
+import { hasMarks, MARKS, patienceOf, readMarks } from './travelling-marks.js';
+import type { UpstreamClient } from './upstream-client.js';
+
+/**
+ * `failed`: the service answered 5xx, or broke its answer off; `unreachable`: it could not be connected to, or broke off
+ * before its answer; `deadline`: the caller's time was used up; `cancelled`: the caller went away.
+ */
+type Outcome = 'ok' | 'failed' | 'unreachable' | 'deadline' | 'cancelled';
+
+/** How one inbound call ended, for metrics. */
+export interface InboundCallEnd {
+  readonly outcome: Outcome;
+  readonly seconds: number;
+  /** The caller's marks were not believed. */
+  readonly stripped: boolean;
+}
+
+export interface InboundCallOptions extends IncomingCall {
+  readonly service: string;
+  readonly target: CallTarget;
+  readonly upstreams: UpstreamClient;
+  readonly join: TraceJoin;
+  /** This side's name in Via. */
+  readonly via: string;
+  readonly onEnd: (end: InboundCallEnd) => void;
+}
+
+const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
+/**
+ * The caller ends its call at the same time by itself, and knows better whose fault the end is: its own deadline was
+ * short, or the service was slow. Only one that does not is answered, this much later.
+ */
+const ANSWER_LATE_MS = 25;
+
+/** One call to the service, from its head to its last byte. */
+export class InboundCall {
+  readonly #options: InboundCallOptions;
+  readonly #arrivedAtMs = performance.now();
+  readonly #marks: IncomingMarks;
+  readonly #patience: Patience;
+  readonly #ending = new AbortController();
+  #timedOut = false;
+  #callerGone = false;
+
+  constructor(options: InboundCallOptions) {
+    this.#options = options;
+    this.#marks = readMarks(options.request, options.trusted);
+    this.#patience = patienceOf(this.#marks, this.#arrivedAtMs);
+  }
+
+  async run(): Promise<void> {
+    const { request, response, join, onEnd, trusted } = this.#options;
+    const outcome = this.#marks.deadlineMs === 0 ? this.#refuseLate() : await this.#joined(join);
+    onEnd({
+      outcome,
+      seconds: (performance.now() - this.#arrivedAtMs) / 1_000,
+      stripped: !trusted && hasMarks(request),
+    });
+    // Whatever went wrong, a call that was taken on ends.
+    if (!response.writableEnded && !response.destroyed) cutOff(response);
+  }
+
+  #refuseLate(): Outcome {
+    this.#writeDeadline('No time was left for it, so the service was not called');
+    return 'deadline';
+  }
+
+  /** Calls the service while outbound calls can find this one. */
+  async #joined(join: TraceJoin): Promise<Outcome> {
+    const { request, response } = this.#options;
+    const trace = traceOf(request.headers['traceparent']);
+    const entry = join.enter(trace, this.#patience);
+    response.once('close', () => {
+      join.leave(entry);
+      this.#callerGone = !response.writableFinished;
+      if (this.#callerGone) this.#ending.abort(new Error('the caller went away'));
+    });
+    const { deadlineMs } = this.#marks;
+    const late = (): void => {
+      this.#timedOut = true;
+      this.#ending.abort(new Error('the caller stops waiting'));
+    };
+    const timer = deadlineMs === undefined ? undefined : setTimeout(late, deadlineMs);
+    try {
+      return await this.#callService(entry, trace.made);
+    } catch (error) {
+      return await this.#failed(error);
+    } finally {
+      clearTimeout(timer);
+      join.leave(entry);
+    }
+  }
+
+  async #callService(entry: InboundEntry, made: string | undefined): Promise<Outcome> {
+    const { upstreams, target, request, response, trusted, via } = this.#options;
+    const method = request.method ?? 'GET';
+    const message = await upstreams.open({
+      target,
+      method,
+      headers: this.#headersDown(made),
+      signal: this.#ending.signal,
+      repeatable: REPEATABLE.has(method) && !hasBody(request),
+      send: (upstream) => this.#send(upstream),
+    });
+    const status = message.statusCode ?? 502;
+    const headers = headersOf(message, trusted);
+    await streamAnswer(message, response, {
+      headers,
+      marks: {
+        Via: withMember(listOf(headers, 'via'), via),
+        ...(trusted && marksUp(status, headers, entry.told)),
+        ...this.#closing(),
+      },
+      keepBytes: 0,
+      pace: new CallerPace(),
+    });
+    return status >= 500 ? 'failed' : 'ok';
+  }
+
+  #headersDown(made: string | undefined): string[] {
+    const { request, target, expectsContinue, via } = this.#options;
+    const { rawHeaders, socket } = request;
+    const dropped = [
+      ...MARKS,
+      ...(expectsContinue ? [] : ['expect']),
+      ...(made === undefined ? [] : ['traceparent', 'tracestate']),
+    ];
+    const { endsAtMs, attempt } = this.#patience;
+    const peer = socket.remoteAddress?.replace(/^::ffff:/i, '');
+    const headers = withHeaders(endToEnd(rawHeaders, dropped), {
+      Host: target.authority,
+      Via: withMember(listOf(rawHeaders, 'via'), via),
+      ...(peer !== undefined && {
+        'X-Forwarded-For': withMember(listOf(rawHeaders, 'x-forwarded-for'), peer),
+      }),
+      ...attemptHeaders({ number: attempt, timeoutMs: endsAtMs - performance.now() }),
+      ...(made !== undefined && { traceparent: made }),
+    });
+    return request.headers['transfer-encoding'] === undefined
+      ? headers
+      : headers.concat('Transfer-Encoding', 'chunked');
+  }
+
+  #send(upstream: ClientRequest): void {
+    const { request } = this.#options;
+    relayInformation(upstream, this.#options);
+    if (hasBody(request)) streamUpload(request, upstream, new CallerPace());
+    else upstream.end();
+  }
+
+  /** A caller that was told nothing of its body may send it or not: what follows on its connection cannot be read. */
+  #closing(): Record<string, string> {
+    const { request, expectsContinue } = this.#options;
+    return expectsContinue && !request.complete ? { Connection: 'close' } : {};
+  }
+
+  async #failed(error: unknown): Promise<Outcome> {
+    const { response, service, target } = this.#options;
+    if (this.#timedOut) {
+      await delay(ANSWER_LATE_MS);
+      this.#writeDeadline('The service had not answered when its caller stopped waiting');
+      return 'deadline';
+    }
+    if (this.#callerGone) return 'cancelled';
+    if (response.headersSent) return 'failed';
+    const refused = judgeError(error).transport === 'connect';
+    writeProblem(response, unreachable(service, target, { refused, error }), this.#closing());
+    return 'unreachable';
+  }
+
+  #writeDeadline(what: string): void {
+    const { response, service } = this.#options;
+    const problem: Problem = {
+      type: 'urn:bulwark:problem:deadline',
+      title: 'No time is left for the call',
+      status: 504,
+      detail: `The call to ${service} came with ${this.#marks.deadlineMs} ms to live. ${what}.`,
+      service,
+      reason: 'deadline',
+    };
+    // Nobody's failure: neither breaker nor retry of the caller should make anything of it.
+    writeProblem(response, problem, { 'Bulwark-Rejected': 'deadline', ...this.#closing() });
+  }
+}
+
+/** What an answer hands to the caller of the service: of the service itself, and of the calls it made meanwhile. */
+function marksUp(status: number, headers: RawHeaders, told: Told): Record<string, string> {
+  const members = new DegradedMembers();
+  members.add(listOf(headers, HEADER.degraded));
+  members.add(told.degraded);
+  const failing = status >= 500 || status === 429 || status === 408;
+  return {
+    ...(members.list !== undefined && { 'Bulwark-Degraded': members.list }),
+    ...(told.exhausted && failing && { 'Bulwark-Retry': 'exhausted' }),
+  };
+}
+
+function unreachable(
+  service: string,
+  { host, port }: CallTarget,
+  { refused, error }: { refused: boolean; error: unknown },
+): Problem {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
+  const where = `the service ${service} at ${host}:${port}`;
+  return {
+    type: `urn:bulwark:problem:${refused ? 'service-unreachable' : 'service-broke-off'}`,
+    title: refused ? 'The service is not there' : 'The service broke the call off',
+    status: refused ? 503 : 502,
+    detail: refused
+      ? `The sidecar cannot connect to ${where}: ${code}.`
+      : `The connection to ${where} ended before its answer: ${code}.`,
+    service,
+    reason: refused ? 'unreachable' : 'broke-off',
+  };
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': coding } = headers;
+  return coding !== undefined || (length !== undefined && length !== '0');
+}
