@@ -1,0 +1,9 @@
+import { InterceptingCall, type Interceptor } from '@grpc/grpc-js';
+import { type GrpcEnvironment, GuardedGrpcCall } from './guarded-grpc-call.js';
+import type { GrpcOptions } from './grpc-options.js';
+
+/** A client interceptor that runs every call of its client under the policies. */
+export function grpcInterceptor(environment: GrpcEnvironment, client: GrpcOptions = {}): Interceptor {
+  return (options, nextCall) =>
+    new InterceptingCall(new GuardedGrpcCall(environment, client, { options, nextCall }));
+}

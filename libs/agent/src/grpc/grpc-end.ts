@@ -1,0 +1,47 @@
+import type { Metadata, StatusObject } from '@grpc/grpc-js';
+import type { Judgement } from '@bulwark/resilience';
+import { LAST_GOOD_MAX_BYTES } from '../last-good-key.js';
+import { GRPC_METADATA, judgeGrpc, readMetadata } from '../judge-grpc.js';
+
+/** An attempt that ended with OK. */
+export interface GrpcAnswer {
+  readonly status: StatusObject;
+  /** The headers of a unary call; other calls have handed theirs on as they came. */
+  readonly headers: Metadata | undefined;
+  /** Of a call with a single answer; null = none came. */
+  readonly message: unknown;
+  /** The message as it came, where it may be remembered: an object that was handed out may have been changed. */
+  readonly bytes: Buffer | undefined;
+}
+
+/**
+ * Why a status is not the dependency's word: `request` = the request could not be written; `deadline` = the caller's
+ * own time was up.
+ */
+export type OwnFault = 'request' | 'deadline';
+
+/** An attempt that ended with any other status. */
+export class GrpcEndError extends Error {
+  override readonly name = 'GrpcEndError';
+
+  constructor(
+    readonly status: StatusObject,
+    readonly own?: OwnFault,
+  ) {
+    super(status.details);
+  }
+}
+
+export function judgeAnswered({ status, bytes }: GrpcAnswer): Judgement {
+  const read = readMetadata(status.metadata);
+  const whole = bytes !== undefined && bytes.byteLength <= LAST_GOOD_MAX_BYTES;
+  // What a layer below had from its memory is no fresh answer.
+  return { ...judgeGrpc(status.code, read), keep: whole && !read(GRPC_METADATA.degraded) };
+}
+
+/** An error that is no status: the attempt could not even be begun, say on a closed channel. It is nobody's failure. */
+export function judgeEnded(error: unknown): Judgement {
+  if (!(error instanceof GrpcEndError) || error.own === 'request') return {};
+  const judgement = judgeGrpc(error.status.code, readMetadata(error.status.metadata));
+  return error.own === 'deadline' ? { ...judgement, ignore: true } : judgement;
+}
