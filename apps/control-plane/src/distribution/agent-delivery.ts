@@ -1,4 +1,5 @@
 import {
+  compareSnapshotVersions,
   resourceId,
   sameResource,
   type Ack,
@@ -77,6 +78,7 @@ export class AgentDelivery {
   /**
    * The difference between what the agent has and what it should have; undefined when there is none, or while a message
    * is in flight. The first plan is always made, so that the agent knows it is in step; `announce` makes one as well.
+   * Never older than what was sent before on this stream, or than what the agent said it holds.
    */
   plan(
     desired: ReadonlyMap<string, Resource>,
@@ -84,7 +86,11 @@ export class AgentDelivery {
     announce = false,
   ): UpdatePlan | undefined {
     if (this.inFlight !== undefined) return undefined;
-    const full = !this.started && (this.heldVersion === undefined || this.heldVersion.era !== version.era);
+    const last = this.sentVersion ?? this.heldVersion;
+    // The store went back and the era is not raised yet: the agent would refuse this, as it must.
+    if (last !== undefined && compareSnapshotVersions(version, last) < 0) return undefined;
+    // In another era the same uid and generation may be another object: nothing that is held counts.
+    const full = last?.era !== version.era;
     const resources: Resource[] = [];
     for (const [id, resource] of desired) {
       if (full || this.needs(id, resource)) resources.push(resource);
@@ -92,7 +98,8 @@ export class AgentDelivery {
     const removed: ResourceName[] = [];
     for (const id of full ? [] : this.held.keys()) if (!desired.has(id)) removed.push(nameOf(id));
     for (const id of this.refused.keys()) if (!desired.has(id)) this.refused.delete(id);
-    if (this.started && !announce && resources.length === 0 && removed.length === 0) return undefined;
+    if (this.started && !full && !announce && resources.length === 0 && removed.length === 0)
+      return undefined;
     return { version, full, resources, removed };
   }
 

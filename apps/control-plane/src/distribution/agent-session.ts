@@ -107,6 +107,7 @@ export class AgentSession {
     this.serviceAgents = how.serviceAgents;
     this.send(bytes);
     this.ready = true;
+    this.flush();
     return true;
   }
 

@@ -55,11 +55,6 @@ export class EraKeeper {
     throw new StoreError('unavailable', 'the era could not be raised: too many other writes');
   }
 
-  /** After the store went back: higher than anything this process has seen. */
-  async raiseAbove(reason: string): Promise<number> {
-    return this.raise(this.highest + 1, reason);
-  }
-
   private async write(modRevision: number, value: string): Promise<boolean> {
     try {
       const result = await this.store.commit({

@@ -115,14 +115,12 @@ class RunningReplica implements Replica {
   }
 
   private start(): void {
-    const { mirrors, era, fleet, health, peers, members, logger } = this.parts;
+    const { mirrors, era, fleet, health, peers, members } = this.parts;
     mirrors.policies.listen({
       changed: () => undefined,
-      wentBack: (from, to) => {
-        era
-          .raiseAbove(`the store went back from revision ${from} to ${to}`)
-          .catch((error: unknown) => logger.error({ err: error }, 'the era could not be raised'));
-      },
+      // Higher than anything this process has seen: agents must follow the store back.
+      wentBack: (from, to) =>
+        this.raiseEra(era.current + 1, `the store went back from revision ${from} to ${to}`),
     });
     const follow = (): void => {
       peers.keepOnly([...members.others(), members.decider()?.grpc ?? '']);
@@ -150,6 +148,16 @@ class RunningReplica implements Replica {
       if (this.farewell !== undefined) return;
       logger.warn({ err: error }, 'the store does not answer yet; trying again');
       setTimeout(() => this.beginWhenLoaded(), REFRESH_MS).unref();
+    });
+  }
+
+  /** Until it is done: before that, agents keep what the store no longer has. */
+  private raiseEra(atLeast: number, reason: string): void {
+    const { era, logger } = this.parts;
+    era.raise(atLeast, reason).catch((error: unknown) => {
+      if (this.farewell !== undefined) return;
+      logger.error({ err: error }, 'the era could not be raised; trying again');
+      setTimeout(() => this.raiseEra(atLeast, reason), REFRESH_MS).unref();
     });
   }
 
