@@ -184,7 +184,10 @@ export class Distribution {
     return this.resolveClash(hello, stream);
   }
 
-  /** Never answers an agent with something older than what it has, except after the store itself went back. */
+  /**
+   * Never answers an agent with something older than what it has, except after the store itself went back. That this
+   * replica is behind is no reason for a new era: the agent would be taken back by it.
+   */
   private async catchUp(hello: Hello): Promise<Refused | undefined> {
     const { held } = hello;
     const { era, mirror, logger } = this.options;
@@ -192,9 +195,13 @@ export class Distribution {
     if (held.era > era.current + MAX_ERA_JUMP) {
       return { code: status.INVALID_ARGUMENT, details: `era ${held.era} is not one of this control plane` };
     }
-    await era.raise(held.era, 'an agent has seen this era');
+    if (held.era > era.current) await era.raise(held.era, 'an agent has seen this era');
     if (compareSnapshotVersions(held, this.version) <= 0) return undefined;
-    if (await mirror.confirm(held.revision, CONFIRM_MS)) return undefined;
+    const confirmed = await mirror.confirm(held.revision, CONFIRM_MS);
+    if (confirmed === 'reached') return undefined;
+    if (confirmed === 'behind') {
+      return { code: status.UNAVAILABLE, details: 'this replica is behind the store; try another one' };
+    }
     const text = formatSnapshotVersion(held);
     logger.warn({ agent: hello.instance, held: text }, 'an agent holds a newer version than the store');
     await era.raise(held.era + 1, `an agent holds ${text}, which is newer than the store`);

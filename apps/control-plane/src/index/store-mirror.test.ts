@@ -1,7 +1,7 @@
 import { StoreError } from '@bulwark/store';
 import { createLogger } from '@bulwark/telemetry';
 import { eventually } from '@bulwark/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemoryStore } from '../in-process/memory-store.js';
 import { StoreMirror, type MirrorChange } from './store-mirror.js';
 
@@ -76,8 +76,25 @@ describe('the mirror of a prefix', () => {
     expect(await reached).toBe(true);
     await put('/elsewhere/1', 'x');
     expect(await mirror.reach(5, 20)).toBe(false);
-    expect(await mirror.confirm(5, 400)).toBe(true);
-    expect(await mirror.confirm(1_000, 80)).toBe(false);
+    expect(await mirror.confirm(5, 400)).toBe('reached');
+    expect(await mirror.confirm(1_000, 80)).toBe('absent');
+  });
+
+  it('tells a store that is older from a watch that is late', async () => {
+    store.silently((entries) => {
+      entries.set('/a/team/2', { key: '/a/team/2', value: 'x', createRevision: 7, modRevision: 7 });
+    }, 8);
+    expect(await mirror.confirm(7, 80)).toBe('behind');
+    expect(await mirror.confirm(9, 80)).toBe('absent');
+    expect(mirror.revision).toBe(3);
+  });
+
+  it('lists the store once for all who ask at the same time', async () => {
+    await put('/elsewhere/1', 'x');
+    const list = vi.spyOn(store, 'list');
+    const answers = await Promise.all(Array.from({ length: 500 }, () => mirror.confirm(4, 80)));
+    expect(new Set(answers)).toEqual(new Set(['reached']));
+    expect(list).toHaveBeenCalledTimes(1);
   });
 
   it('finds by comparing what a watch lost without a word', async () => {

@@ -28,6 +28,12 @@ export interface MirrorOptions {
   readonly compareEveryMs?: number;
 }
 
+/**
+ * `reached`: everything up to the revision is in. `behind`: the store has it, and the watch did not bring it in time.
+ * `absent`: the store itself is older.
+ */
+export type Confirmed = 'reached' | 'behind' | 'absent';
+
 const RETRY_MS = 500;
 const COMPARE_EVERY_MS = 60_000;
 /** A change that was committed is told by the watch within this, if it is told at all. */
@@ -44,6 +50,7 @@ export class StoreMirror {
   private readonly stopping = new AbortController();
   private running: Promise<void> | undefined;
   private comparing: NodeJS.Timeout | undefined;
+  private listing: Promise<Listing> | undefined;
   private isLoaded = false;
   private at = 0;
 
@@ -101,16 +108,28 @@ export class StoreMirror {
 
   /**
    * Whether everything up to `revision` is in, asking the store if need be: other replicas may know of revisions that
-   * changed nothing under this prefix.
+   * changed nothing under this prefix. However many ask at once, the store is listed once for all of them.
    */
-  async confirm(revision: number, withinMs: number): Promise<boolean> {
+  async confirm(revision: number, withinMs: number): Promise<Confirmed> {
     const until = performance.now() + withinMs;
-    if (await this.reach(revision, withinMs / 4)) return true;
-    const listing = await this.options.store.list(this.options.prefix);
-    const newest = Math.max(0, ...listing.entries.map((entry) => entry.modRevision));
+    if (await this.reach(revision, withinMs / 4)) return 'reached';
+    const listing = await this.listedNow(revision);
+    if (listing.revision < revision) return 'absent';
+    const newest = listing.entries.reduce((most, { modRevision }) => Math.max(most, modRevision), 0);
     await this.reach(newest, Math.max(0, until - performance.now()));
-    if (listing.revision >= revision && this.equals(listing)) this.advance(listing.revision);
-    return this.at >= revision;
+    if (this.equals(listing)) this.advance(listing.revision);
+    return this.at >= revision ? 'reached' : 'behind';
+  }
+
+  /** A list that may have been under way already, unless it is too old; then one that began after this call. */
+  private async listedNow(revision: number): Promise<Listing> {
+    const shared = await this.sharedList();
+    return shared.revision >= revision ? shared : this.sharedList();
+  }
+
+  private sharedList(): Promise<Listing> {
+    this.listing ??= this.options.store.list(this.options.prefix).finally(() => (this.listing = undefined));
+    return this.listing;
   }
 
   /** Repairs what a watch lost without a word: nothing should, and then nobody would know. */

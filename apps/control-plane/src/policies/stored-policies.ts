@@ -52,9 +52,9 @@ export class StoredPolicies implements ServedKind {
   }
 
   async reach(revision: number): Promise<boolean> {
-    const reached = await this.options.mirror.confirm(revision, REACH_MS);
+    const confirmed = await this.options.mirror.confirm(revision, REACH_MS);
     this.collection.advance(this.options.mirror.revision);
-    return reached;
+    return confirmed === 'reached';
   }
 
   present(object: ApiObject): ApiObject {
