@@ -16,6 +16,12 @@ export function checkRequest(
     const detail = `A request has exactly one Host header; this one has ${hosts}.`;
     return { kind: 'refused', status: 400, word: 'bad-host', detail };
   }
+  const coding = request.headers['transfer-encoding'];
+  if (coding !== undefined && coding.trim().toLowerCase() !== 'chunked') {
+    // RFC 9112 §6.1. The next hop would take a compressed body, passed on as chunks alone, for the plain one.
+    const detail = `The transfer coding "${coding}" is not known here; only "chunked" is.`;
+    return { kind: 'refused', status: 501, word: 'transfer-coding', detail };
+  }
   const wanted = upgradeOf(request);
   if (wanted === undefined) return undefined;
   const detail = `An upgrade to ${wanted} would hide what follows from its guards. Connect to the service itself, or call it by plain HTTP.`;

@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runSidecar, type SidecarIo } from './index.js';
+import type { SidecarPorts } from './run-sidecar.js';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -24,9 +25,7 @@ export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
-export interface Running {
-  readonly listen: number;
-  readonly admin: number;
+export interface Running extends SidecarPorts {
   readonly signal: (name?: string) => void;
   readonly exit: Promise<number>;
   readonly logs: { message: string; fields: object }[];
@@ -53,24 +52,22 @@ export async function sidecar(
   ];
   const logs: Running['logs'] = [];
   let listener: (signal: string) => void = () => undefined;
-  const ports = await new Promise<{ listen: number; admin: number; exit: Promise<number> }>(
-    (resolve, reject) => {
-      const exit = runSidecar(
-        argv,
-        {},
-        {
-          ...quiet(logs),
-          err: (text) => reject(new Error(text)),
-          onSignal: (heard) => {
-            listener = heard;
-            return () => undefined;
-          },
-          onListening: (bound) => queueMicrotask(() => resolve({ ...bound, exit })),
+  const ports = await new Promise<SidecarPorts & { exit: Promise<number> }>((resolve, reject) => {
+    const exit = runSidecar(
+      argv,
+      {},
+      {
+        ...quiet(logs),
+        err: (text) => reject(new Error(text)),
+        onSignal: (heard) => {
+          listener = heard;
+          return () => undefined;
         },
-      );
-      exit.catch(reject);
-    },
-  );
+        onListening: (bound) => queueMicrotask(() => resolve({ ...bound, exit })),
+      },
+    );
+    exit.catch(reject);
+  });
   const signal = (name = 'SIGTERM') => listener(name);
   let over = false;
   void ports.exit.then(() => {
@@ -82,6 +79,19 @@ export async function sidecar(
     await ports.exit;
   });
   return { ...ports, signal, logs };
+}
+
+/** A sidecar before `app` as well; answers the port of its inbound side too. */
+export async function inbound(
+  app: string,
+  policies: object[] = [],
+  upstreams: Record<string, string> = {},
+  more: string[] = [],
+): Promise<Running & { readonly inbound: number }> {
+  const flags = ['--inbound', '127.0.0.1:0', '--app', app];
+  const running = await sidecar(policies, upstreams, [...flags, ...more]);
+  if (running.inbound === undefined) throw new Error('no inbound side');
+  return { ...running, inbound: running.inbound };
 }
 
 export function quiet(logs: Running['logs'] = []): SidecarIo {
@@ -97,14 +107,14 @@ const asPolicy = (spec: object) => ({
   spec,
 });
 
-export async function upstream(listener: RequestListener): Promise<string> {
+export async function upstream(listener: RequestListener, host = '127.0.0.1'): Promise<string> {
   const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   atEnd(() => {
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://${host}:${(server.address() as AddressInfo).port}`;
 }
 
 export interface Reply {
@@ -117,37 +127,38 @@ export interface Reply {
 /** Connections of `via`; some tests end them. */
 export const agent = new Agent({ keepAlive: true, maxSockets: 500 });
 
+export interface SendOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+  readonly signal?: AbortSignal;
+  /** The address this caller has. */
+  readonly localAddress?: string;
+}
+
 /** As curl -x does it: absolute form to the proxy. */
-export function via(
-  port: number,
-  url: string,
-  options: { method?: string; headers?: Record<string, string>; body?: string; signal?: AbortSignal } = {},
-): Promise<Reply> {
+export function via(port: number, url: string, options: SendOptions = {}): Promise<Reply> {
+  const headers = { host: new URL(url).host, ...options.headers };
+  return send(port, url, { ...options, headers });
+}
+
+/** As any caller of a service does it: a path. */
+export function send(port: number, path: string, options: SendOptions = {}): Promise<Reply> {
   const { body, ...rest } = options;
   return new Promise((resolve, reject) => {
-    const call = httpRequest(
-      {
-        host: '127.0.0.1',
-        port,
-        path: url,
-        agent,
-        ...rest,
-        headers: { host: new URL(url).host, ...rest.headers },
-      },
-      (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('error', reject);
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            headers: response.headers,
-            body: Buffer.concat(chunks).toString(),
-            trailers: response.trailers,
-          }),
-        );
-      },
-    );
+    const call = httpRequest({ host: '127.0.0.1', port, path, agent, ...rest }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(chunks).toString(),
+          trailers: response.trailers,
+        }),
+      );
+    });
     call.on('error', reject);
     call.end(body);
   });

@@ -1,4 +1,5 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { pairs } from './answer.js';
 import type { CallerPace } from './caller-pace.js';
 
 /**
@@ -35,6 +36,7 @@ export function streamUpload(request: IncomingMessage, upstream: ClientRequest, 
   });
   request.once('end', () => {
     end();
+    if (request.rawTrailers.length > 0) upstream.addTrailers(pairs(request.rawTrailers));
     upstream.end();
   });
   request.on('error', () => undefined);
