@@ -16,7 +16,11 @@ import { type Attempt, type CallAdapter, type CallResult, Guard, type GuardSetti
 type AtOnce = 'waits' | 'answers' | 'throws';
 type Answer = 'ok' | 'no' | 'unavailable' | 'reset' | 'nobody-knows';
 
+/** Operations are breaker keys of one guard: they share its bulkhead, budget and timer. */
+const KEYS = ['GET /a', 'GET /b'] as const;
+
 interface Plan {
+  readonly operation: (typeof KEYS)[number];
   readonly method: 'GET' | 'POST';
   readonly deadlineMs: number | undefined;
   readonly callerAttempt: number;
@@ -31,6 +35,8 @@ interface Call {
   readonly settings: GuardSettings;
   readonly endMs: number;
   readonly abort: AbortController;
+  /** Another call, which may refresh the remembered answer, was under way when this one began. */
+  readonly beside: boolean;
   launches: number;
   simplified: boolean;
   result: CallResult<Answer> | undefined;
@@ -38,6 +44,7 @@ interface Call {
 
 interface Open {
   readonly attempt: Attempt;
+  readonly operation: string;
   readonly main: boolean;
   /** Its policy only watches: it is over when it was answered, not before. */
   readonly shadow: boolean;
@@ -54,7 +61,7 @@ const adapter: CallAdapter<Answer> = {
 };
 
 /** A call that reaches the dependency when any does, and is answered well. */
-const RECOVERING: Plan = {
+const RECOVERING: Omit<Plan, 'operation'> = {
   method: 'POST',
   deadlineMs: undefined,
   callerAttempt: 1,
@@ -73,17 +80,26 @@ class World {
   private launched = 0;
   private epoch = 0;
   private broken: string | undefined;
+  /** All generations so far had a breaker, and enforced. */
+  private guarded: boolean;
 
   constructor(
     private settings: GuardSettings,
     seed: number,
     throwing: boolean,
   ) {
+    this.guarded = guards(settings);
     this.host = new FakeHost({ random: seededRandom(seed) });
     const complain = (): void => {
       if (throwing) throw new Error('a listener that fails');
     };
-    this.guard = new Guard({ host: this.host, settings, onEvent: complain, onChange: complain });
+    this.guard = new Guard({
+      host: this.host,
+      settings,
+      keyOf: ({ operation }) => operation,
+      onEvent: complain,
+      onChange: complain,
+    });
   }
 
   call(plan: Plan): void {
@@ -95,29 +111,35 @@ class World {
       settings,
       endMs: nowMs + Math.min(plan.deadlineMs ?? Infinity, settings.timeout.totalMs),
       abort: new AbortController(),
+      beside: this.calls.some(
+        ({ plan: other, result }) =>
+          result === undefined && other.cached && other.operation === plan.operation,
+      ),
       launches: 0,
       simplified: false,
       result: undefined,
     };
     this.calls.push(call);
     if (plan.aborted) call.abort.abort();
-    const { method, deadlineMs, callerAttempt, cached } = plan;
+    const { operation, method, deadlineMs, callerAttempt, cached } = plan;
     void this.guard
       .call<Answer>(
         {
-          operation: 'GET /',
+          operation,
           method,
           callerAttempt,
           signal: call.abort.signal,
           ...(deadlineMs !== undefined && { deadlineMs }),
-          ...(cached && { cacheKey: 'k' }),
+          ...(cached && { cacheKey: operation }),
         },
-        (attempt) => this.launch(call, attempt, true),
-        { ...adapter, simplified: (_operation, _request, attempt) => this.launch(call, attempt, false) },
+        (attempt) => this.launch(call, attempt, operation),
+        { ...adapter, simplified: (simple, _request, attempt) => this.launch(call, attempt, simple) },
       )
       .then((result) => {
         if (call.result !== undefined) this.broken ??= `call ${call.id} settled twice`;
         call.result = result;
+        if (result.kind !== 'degraded' || result.reason !== 'refreshing' || call.beside) return;
+        this.broken ??= `call ${call.id} was told that another refreshes, and there is none`;
       });
   }
 
@@ -133,12 +155,13 @@ class World {
 
   update(settings: GuardSettings): void {
     this.settings = { ...settings, generation: this.settings.generation + 1 };
+    this.guarded &&= guards(settings);
     this.guard.update(this.settings);
   }
 
   verdict(state: 'open' | 'half-open' | 'recovering' | 'closed'): void {
     this.epoch += 1;
-    this.guard.applyVerdict('target', {
+    this.guard.applyVerdict(KEYS[0], {
       version: { era: 1, token: 1, epoch: this.epoch },
       state,
       share: 0.5,
@@ -171,8 +194,19 @@ class World {
       const late = call.result === undefined && nowMs > call.endMs && call.settings.mode === 'enforce';
       agree(late, false, `call ${call.id} runs past its deadline`);
     }
-    const probes = this.open.filter(({ attempt, main }) => main && attempt.probe).length;
-    agree(probes > 1 && this.epoch === 0, false, `${probes} probes at once`);
+    if (this.epoch === 0 && this.guarded) this.checkProbes(totals.waiting, nowMs);
+  }
+
+  /** This process's own probes: one at a time for a key, and the next one at once when it is over or never was. */
+  private checkProbes(waiting: number, nowMs: number): void {
+    for (const gate of this.guard.gates()) {
+      const probes = this.open.filter(
+        ({ attempt, operation }) => attempt.probe && operation === gate.key,
+      ).length;
+      agree(probes > 1, false, `${probes} probes of ${gate.key} at once`);
+      if (gate.localState(nowMs) !== 'half-open' || probes > 0 || waiting > 0) continue;
+      agree(gate.wouldRefuse(nowMs), false, 'half-open without a probe, and none is admitted');
+    }
   }
 
   /** Everything ends; then nothing is held, and the dependency can be reached again. */
@@ -180,9 +214,13 @@ class World {
     this.drill(0);
     for (let round = 0; this.open.length > 0 && round < 100; round += 1) {
       for (const open of this.open) open.answer('ok');
-      await this.host.advance(500);
+      await this.host.advance(250);
       this.check();
     }
+    // Remembered answers are old enough for a refresh now, and nobody makes one.
+    for (const operation of KEYS) this.call({ ...RECOVERING, operation, cached: true });
+    await this.host.advance(500);
+    this.check();
     await this.host.advance(60_000);
     this.check();
     const totals = this.guard.read();
@@ -199,15 +237,15 @@ class World {
     );
     agree(of('failed'), totals.failed + totals.cancelled, 'failed and cancelled');
     for (const { id, result, launches } of this.calls) agree(result?.attempts, launches, `attempts of ${id}`);
-    await this.recover();
+    for (const key of KEYS) await this.recover(key);
   }
 
   /** Within a few calls one reaches the dependency, and with its successes the breaker closes. */
-  private async recover(): Promise<void> {
+  private async recover(operation: (typeof KEYS)[number]): Promise<void> {
     const before = this.launched;
-    const state = (): string => this.guard.gate('target')?.stateAt(this.host.nowMs()).state ?? 'closed';
+    const state = (): string => this.guard.gate(operation)?.stateAt(this.host.nowMs()).state ?? 'closed';
     for (let call = 0; call < 4 || (call < 40 && state() !== 'closed'); call += 1) {
-      this.call(RECOVERING);
+      this.call({ ...RECOVERING, operation });
       await this.host.advance(200);
       if (call === 3) agree(this.launched > before, true, 'a probe is possible');
     }
@@ -219,7 +257,8 @@ class World {
     return this.settings.mode === 'shadow' ? Infinity : (this.settings.bulkhead?.maxConcurrent ?? Infinity);
   }
 
-  private launch(call: Call, attempt: Attempt, main: boolean): Promise<Answer> {
+  private launch(call: Call, attempt: Attempt, operation: string): Promise<Answer> {
+    const main = operation === call.plan.operation;
     if (main) this.launchMain(call, attempt);
     else call.simplified = true;
     if (call.plan.atOnce === 'throws') throw new Error('thrown at once');
@@ -227,6 +266,7 @@ class World {
     return new Promise((resolve, reject) => {
       const open: Open = {
         attempt,
+        operation,
         main,
         shadow: call.settings.mode === 'shadow',
         answered: false,
@@ -248,6 +288,8 @@ class World {
     // A policy that only watches lets everything through, as if there were no guard.
     if (call.settings.mode === 'shadow') return;
     if (call.plan.aborted) this.broken ??= `an attempt of call ${call.id}, which was aborted before`;
+    const state = this.guard.gate(call.plan.operation)?.stateAt(nowMs).state;
+    if (this.guarded && state === 'open') this.broken ??= `an attempt of call ${call.id} while open`;
     this.forget();
     const inside = this.open.filter(({ main }) => main).length + 1;
     if (inside > this.limit()) this.broken ??= `${inside} in flight, limit ${this.limit()}`;
@@ -269,16 +311,21 @@ class World {
   }
 }
 
+function guards(settings: GuardSettings): boolean {
+  return settings.breaker !== undefined && settings.mode === 'enforce';
+}
+
 /** What a policy is made of; small, so that a counterexample can be read. */
 const shape = fc.record({
-  mode: fc.constantFrom('enforce' as const, 'enforce' as const, 'enforce' as const, 'shadow' as const),
+  mode: fc.constantFrom(...(['enforce', 'enforce', 'enforce', 'enforce', 'enforce', 'shadow'] as const)),
   attemptMs: fc.constantFrom(undefined, 100),
   retries: fc.constantFrom('none', 'unbounded', 'budget'),
-  trip: fc.constantFrom(0, 2, 3),
+  trip: fc.constantFrom(0, 2, 2, 2, 3),
   steps: fc.constantFrom<number[]>([], [0.5]),
   bulkhead: fc.constantFrom(
     undefined,
     ...[1, 2, 3].map((maxConcurrent) => ({ maxConcurrent, maxQueued: 3, maxWaitMs: 60 })),
+    { maxConcurrent: 2, maxQueued: 0, maxWaitMs: 0 },
   ),
   lastGood: fc.boolean(),
   simplified: fc.boolean(),
@@ -316,6 +363,7 @@ function settingsOf(from: Shape): GuardSettings {
 }
 
 const plan: fc.Arbitrary<Plan> = fc.record({
+  operation: fc.constantFrom(...KEYS),
   method: fc.constantFrom('GET', 'GET', 'POST'),
   deadlineMs: fc.constantFrom(undefined, undefined, 0, 30, 150),
   callerAttempt: fc.constantFrom(1, 1, 1, 2),
@@ -334,12 +382,18 @@ const answer = fc.constantFrom<Answer>(
   'nobody-knows',
 );
 const command = fc.oneof(
-  { weight: 12, arbitrary: fc.record({ do: fc.constant('call' as const), plan }) },
+  {
+    weight: 12,
+    arbitrary: fc.record({ do: fc.constant('call' as const), plan, times: fc.constantFrom(1, 1, 2, 4) }),
+  },
   { weight: 10, arbitrary: fc.record({ do: fc.constant('answer' as const), pick, answer }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('abort' as const), pick }) },
   {
     weight: 8,
-    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(0, 1, 15, 40, 100, 250) }),
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(0, 1, 15, 40, 65, 100, 100, 250),
+    }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('update' as const), shape }) },
   {
@@ -362,7 +416,7 @@ test('S5: whatever is called, answered, aborted, timed out, updated or judged: l
     fc.asyncProperty(shape, commands, fc.nat(1000), fc.boolean(), async (initial, steps, seed, throwing) => {
       const world = new World(settingsOf(initial), seed, throwing);
       for (const step of steps) {
-        if (step.do === 'call') world.call(step.plan);
+        if (step.do === 'call') for (let time = 0; time < step.times; time += 1) world.call(step.plan);
         else if (step.do === 'answer') world.answer(step.pick, step.answer);
         else if (step.do === 'abort') world.abort(step.pick);
         else if (step.do === 'update') world.update(settingsOf(step.shape));
