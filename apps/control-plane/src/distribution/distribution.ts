@@ -1,5 +1,6 @@
 import { matchesCaller } from '@bulwark/policy';
 import {
+  agentId,
   compareSnapshotVersions,
   formatSnapshotVersion,
   resourceId,
@@ -65,8 +66,12 @@ export interface StreamHandler {
   ended(): void;
 }
 
+/** A stream that says nothing is not kept: it may be anybody's. */
+const HELLO_MS = 10_000;
 const LIVENESS_MS = 1_500;
 const CONFIRM_MS = 3_000;
+/** Wishes by set of labels; more than there are agents are those of agents that went. */
+const MAX_WISHES = 20_000;
 /** A lying agent cannot push the era out of reach. */
 const MAX_ERA_JUMP = 1_000;
 
@@ -96,17 +101,27 @@ export class Distribution {
     let release: (() => void) | undefined;
     let greeted = false;
     const greet = async (hello: Hello): Promise<void> => {
-      const refused = await this.admit(hello, stream);
+      let refused = await this.admit(hello, stream);
+      // Others may have come while this one was looked into; from the last look on nothing waits.
+      while (refused === undefined && stream.alive && this.isTaken(hello)) {
+        refused = await this.resolveClash(hello, stream);
+      }
+      refused ??= this.noRoom();
       if (refused !== undefined) return stream.end(refused);
       if (!stream.alive) return;
       const taken = this.options.registry.takeSlot(hello.namespace, this.options.place());
       release = taken.release;
       session = this.begin(hello, { stream, slot: taken.slot });
     };
+    const impatience = setTimeout(() => {
+      const details = `Hello was not said within ${HELLO_MS / 1_000} s`;
+      stream.end({ code: status.DEADLINE_EXCEEDED, details });
+    }, HELLO_MS).unref();
     return {
       message: ({ message }) => {
         if (message === undefined) return;
         if (message.$case === 'hello') {
+          clearTimeout(impatience);
           if (greeted) return stream.end({ code: status.INVALID_ARGUMENT, details: 'Hello is said once' });
           greeted = true;
           greet(message.value).catch((error: unknown) => {
@@ -119,6 +134,7 @@ export class Distribution {
       },
       drained: () => session?.drained(),
       ended: () => {
+        clearTimeout(impatience);
         release?.();
         if (session !== undefined) this.end(session);
       },
@@ -148,6 +164,7 @@ export class Distribution {
       if (compiled === undefined || resource.name === undefined) continue;
       if (matchesCaller(compiled, hello.labels)) desired.set(resourceId(resource.name), resource);
     }
+    if (this.wishes.size >= MAX_WISHES) this.wishes.clear();
     this.wishes.set(key, { revision: catalog.revision, desired });
     return desired;
   }
@@ -167,21 +184,23 @@ export class Distribution {
   }
 
   private async admit(hello: Hello, stream: StreamPort): Promise<Refused | undefined> {
+    const refused = checkHello(hello) ?? this.noRoom() ?? (await this.catchUp(hello));
+    return refused ?? this.resolveClash(hello, stream);
+  }
+
+  /** Why no agent at all is taken at this moment. */
+  private noRoom(): Refused | undefined {
     const { catalog, era, registry, maxAgents } = this.options;
-    const bad = checkHello(hello);
-    if (bad !== undefined) return bad;
     const notNow = (details: string): Refused => ({ code: status.UNAVAILABLE, details });
     if (this.draining) return notNow('this replica is leaving; try another one');
     if (!catalog.loaded || !era.loaded) return notNow('this replica is still loading; try again');
-    if (registry.size >= maxAgents) {
-      return {
-        code: status.RESOURCE_EXHAUSTED,
-        details: `this replica takes ${maxAgents} agents; try another one`,
-      };
-    }
-    const behind = await this.catchUp(hello);
-    if (behind !== undefined) return behind;
-    return this.resolveClash(hello, stream);
+    if (registry.size < maxAgents) return undefined;
+    const details = `this replica takes ${maxAgents} agents; try another one`;
+    return { code: status.RESOURCE_EXHAUSTED, details };
+  }
+
+  private isTaken(hello: Hello): boolean {
+    return this.options.registry.get(agentId(hello)) !== undefined;
   }
 
   /**
@@ -210,7 +229,7 @@ export class Distribution {
 
   /** Two live agents may not share a name; a dead stream may not keep its successor out. */
   private async resolveClash(hello: Hello, stream: StreamPort): Promise<Refused | undefined> {
-    const id = `${hello.namespace}/${hello.service}/${hello.instance}`;
+    const id = agentId(hello);
     for (;;) {
       const older = this.options.registry.get(id);
       if (older === undefined) return undefined;
