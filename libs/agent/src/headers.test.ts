@@ -43,6 +43,15 @@ describe('the marks of an answer', () => {
     });
   });
 
+  it('let a call go to another instance when this one is only starting or going away', () => {
+    for (const reason of ['draining', 'starting']) {
+      const marks = readAnswerMarks(reader({ 'bulwark-rejected': reason }), 0);
+      expect(marks).toEqual({ noRetry: false, rejectedBelow: true });
+    }
+    const both = reader({ 'bulwark-rejected': 'draining', 'bulwark-retry': 'exhausted' });
+    expect(readAnswerMarks(both, 0).noRetry).toBe(true);
+  });
+
   it('hold Retry-After as seconds or as a date, and never junk', () => {
     const now = Date.parse('Wed, 21 Oct 2026 07:28:00 GMT');
     expect(parseRetryAfterMs('120', now)).toBe(120_000);

@@ -59,13 +59,20 @@ export interface AnswerMarks {
   readonly rejectedBelow: boolean;
 }
 
+/**
+ * An instance that is only starting or going away refuses a call for itself alone: another may take it at once. No other
+ * rejection from below is retried.
+ */
+const OF_ONE_INSTANCE: ReadonlySet<string> = new Set(['draining', 'starting']);
+
 export function readAnswerMarks(read: ReadHeader, nowUnixMs: number): AnswerMarks {
   const retryAfterMs = parseRetryAfterMs(read('retry-after'), nowUnixMs);
-  const rejectedBelow = Boolean(read(HEADER.rejected));
+  const rejected = read(HEADER.rejected)?.trim();
+  const rejectedBelow = Boolean(rejected);
   const exhausted = read(HEADER.retry)?.trim().toLowerCase() === 'exhausted';
   return {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-    noRetry: exhausted || rejectedBelow,
+    noRetry: exhausted || (rejectedBelow && !OF_ONE_INSTANCE.has(rejected ?? '')),
     rejectedBelow,
   };
 }
