@@ -65,8 +65,9 @@ const LIMITS: JoinLimits = { calls: 50_000, callsOfOneTrace: 256 };
  * The inbound calls in flight, by trace id. An outbound call belongs to those whose parent span it names too (the
  * service passed `traceparent` on as it was), else to all of its trace (the service made a span of its own). Of several
  * it gets the latest end, so that none is cut off for another's sake, and the highest attempt number, so that retries
- * do not multiply; and it tells all of them. An entry lasts as long as its inbound call: what is called later, for a
- * trace that has been answered, belongs to nothing.
+ * do not multiply; and it tells all of them. An entry lasts as long as its inbound call, and
+ * some time longer where that ended unanswered: what is called later, for a trace that has been answered, belongs to
+ * nothing.
  */
 export class TraceJoin {
   readonly #limits: JoinLimits;
