@@ -23,6 +23,8 @@ export interface Sidecar {
   readonly process: RunningProcess;
   readonly listen: string;
   readonly admin: string;
+  /** "" = it has no inbound side. */
+  readonly inbound: string;
 }
 
 export async function startSidecar(args: readonly string[]): Promise<Sidecar> {
@@ -31,7 +33,11 @@ export async function startSidecar(args: readonly string[]): Promise<Sidecar> {
     args: ['agent', '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0', ...args],
   });
   const listening = await listeningLine(process);
-  return { process, listen: String(listening['listen']), admin: String(listening['admin']) };
+  const text = (name: string) => {
+    const value = listening[name];
+    return typeof value === 'string' ? value : '';
+  };
+  return { process, listen: text('listen'), admin: text('admin'), inbound: text('inbound') };
 }
 
 async function listeningLine(process: RunningProcess): Promise<Record<string, unknown>> {

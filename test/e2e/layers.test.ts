@@ -1,0 +1,199 @@
+import { eventually, temporaryDirectory } from '@bulwark/testing';
+import { writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { middleProgram, startLayer, type Layer, type SeenCall } from './layers/layer.js';
+import { run, startServer, startSidecar, type Server, type Sidecar } from './programs.js';
+
+/** Three attempts at each layer: 27 calls of the leaf, if nobody knew of the others. */
+const retrying = (service: string, rest = '') => `
+apiVersion: bulwark.dev/v1
+kind: ResiliencePolicy
+metadata: { name: ${service}, namespace: shop }
+spec:
+  target: { service: ${service} }
+  timeout: { total: 10s }
+  retry: { maxAttempts: 3, backoff: { base: 10ms, max: 20ms, jitter: none } }
+${rest}`;
+
+const BREAKER = `  circuitBreaker:
+    scope: Fleet
+    trip: { consecutiveFailures: 10, failureRate: { ratio: 50%, minimumCalls: 20, window: 10s } }
+    quorum: { instances: 1, share: 1% }
+`;
+
+/** "prices" is the leaf under another name, with a breaker. */
+const POLICIES = ['front', 'middle', 'leaf']
+  .map((service) => retrying(service))
+  .concat(retrying('prices', BREAKER))
+  .join('---\n');
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly tookMs: number;
+}
+
+/** A call by a service whose sidecar this is. */
+function call(sidecar: Sidecar, url: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const [host = '', port = ''] = sidecar.listen.split(':');
+  const startedMs = performance.now();
+  return new Promise((resolve, reject) => {
+    const sent = request({ host, port, path: url, headers: { host: new URL(url).host, ...headers } });
+    sent.once('error', reject);
+    sent.once('response', (response) => {
+      response.resume().once('end', () => {
+        const tookMs = performance.now() - startedMs;
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, tookMs });
+      });
+    });
+    sent.end();
+  });
+}
+
+const deadlines = (calls: readonly SeenCall[]) => calls.map((seen) => Number(seen.deadlineMs));
+
+describe('three services in a row, each behind a sidecar that knows policies from a control plane', () => {
+  const directory = temporaryDirectory('layers');
+  let server: Server;
+  let gateway: Sidecar;
+  let backOffice: Sidecar;
+  let front: Layer;
+  let middle: Layer;
+  let leaf: Layer;
+
+  beforeAll(async () => {
+    server = await startServer(['--store', `file:${directory.path}/store`]);
+    const file = `${directory.path}/policies.yaml`;
+    writeFileSync(file, POLICIES);
+    const applied = await run(['apply', '-f', file, '--server', `http://${server.http}`]);
+    expect(applied.code, applied.stderr).toBe(0);
+    const flags = (upstreams: Readonly<Record<string, string>>) => [
+      ...['--control-plane', server.grpc],
+      ...Object.entries(upstreams).flatMap(([name, url]) => ['--upstream', `${name}=${url}`]),
+    ];
+    leaf = await startLayer({ name: 'leaf', program: 'node', sidecar: flags({}) });
+    middle = await startLayer({
+      ...{ name: 'middle', program: middleProgram(), next: 'leaf' },
+      sidecar: flags({ leaf: leaf.url }),
+    });
+    front = await startLayer({
+      ...{ name: 'front', program: 'node', next: 'middle' },
+      sidecar: flags({ middle: middle.url }),
+    });
+    const caller = (name: string) => ['--service', name, '--namespace', 'shop'];
+    const upstreams = flags({ front: front.url, prices: leaf.url });
+    gateway = await startSidecar([...caller('gateway'), ...upstreams]);
+    backOffice = await startSidecar([...caller('back-office'), ...upstreams]);
+    for (const sidecar of [gateway, backOffice, front.sidecar, middle.sidecar]) {
+      await eventually(async () => (await stateOf(sidecar)).policies.length === 4, { withinMs: 10_000 });
+    }
+  });
+
+  afterAll(async () => {
+    await Promise.all([gateway, backOffice].map((sidecar) => sidecar?.process.stop()));
+    await Promise.all([front, middle, leaf].map((layer) => layer?.stop()));
+    await server?.process.stop();
+    directory.remove();
+  });
+
+  it('S4.10: a dead leaf sees at most 3 calls, of one trace and numbered, where naive nesting makes 27', async () => {
+    const answer = await call(gateway, 'http://front/dead?once');
+    expect([answer.status, answer.headers['bulwark-retry']]).toEqual([503, 'exhausted']);
+    const seen = leaf.service.seen('/dead?once');
+    expect(seen.map(({ attempt }) => attempt)).toEqual([null, '2', '3']);
+    expect(new Set(seen.map(({ traceparent }) => traceparent?.slice(0, 35))).size).toBe(1);
+    expect(middle.service.seen('/dead?once')).toHaveLength(1);
+    expect(front.service.seen('/dead?once')).toHaveLength(1);
+  });
+
+  it('S4.10: without `traceparent` the layers cannot be joined, and the same test sees more than 3', async () => {
+    await call(gateway, 'http://front/dead?forgets=middle');
+    expect(leaf.service.seen('/dead?forgets=middle')).toHaveLength(9);
+  });
+
+  it('hands the first caller’s deadline down to the leaf, less what has passed at each layer', async () => {
+    const path = '/well?pause=front&pause=middle';
+    const answer = await call(gateway, `http://front${path}`, { 'bulwark-deadline': '3000' });
+    expect(answer.status).toBe(200);
+    const [atFront, atMiddle, atLeaf] = [front, middle, leaf].map(
+      (layer) => deadlines(layer.service.seen(path))[0]!,
+    );
+    // The policies alone would give each layer 10 s. Pauses are 150 ms.
+    expect(atFront).toBeLessThanOrEqual(3000);
+    expect(atMiddle).toBeLessThanOrEqual(atFront! - 145);
+    expect(atLeaf).toBeLessThanOrEqual(atMiddle! - 145);
+    expect(atLeaf).toBeGreaterThan(0);
+  });
+
+  it('S4.7: does not call the leaf for a caller whose time is up, though the service in the middle would', async () => {
+    const path = '/well?late&pause=middle';
+    const before = (await stateOf(middle.sidecar)).sidecar.outbound.accepted;
+    const answer = await call(gateway, `http://front${path}`, { 'bulwark-deadline': '100' });
+    expect(answer.status).toBe(504);
+    expect(answer.tookMs).toBeLessThan(1_000);
+    await eventually(() => middle.service.seen(path).length === 1);
+    // Until the middle service has called on, after its pause.
+    await eventually(async () => {
+      const { accepted, unfinished } = (await stateOf(middle.sidecar)).sidecar.outbound;
+      return accepted > before && unfinished === 0;
+    });
+    expect(leaf.service.seen(path)).toEqual([]);
+  });
+
+  it('trips nothing by 1,000 calls with a deadline of 1 ms, while another caller’s calls go on succeeding', async () => {
+    let impatient = true;
+    const patient = (async () => {
+      const answers: Answer[] = [];
+      while (impatient) answers.push(await call(backOffice, 'http://prices/well?pause=leaf'));
+      return answers;
+    })();
+    const hurried: Answer[] = [];
+    const hurry = async () => {
+      while (hurried.length < 1_000) {
+        hurried.push(
+          await call(gateway, 'http://prices/well?hurried&pause=leaf', { 'bulwark-deadline': '1' }),
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: 10 }, hurry));
+    impatient = false;
+    const answers = await patient;
+    expect(new Set(hurried.map(({ status }) => status))).toEqual(new Set([504]));
+    expect(answers.length).toBeGreaterThan(5);
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    for (const sidecar of [gateway, backOffice]) {
+      const prices = (await stateOf(sidecar)).policies.find(({ service }) => service === 'prices')!;
+      expect(prices.breakers.map(({ state }) => state)).toEqual(['closed']);
+    }
+    // The agents' last reports are there within a second or two.
+    await sleep(2_000);
+    const shown = await run([
+      'get',
+      'breakers',
+      '-n',
+      'shop',
+      '-o',
+      'json',
+      '--server',
+      `http://${server.http}`,
+    ]);
+    const { items } = JSON.parse(shown.stdout) as { items: { status: { state: string } }[] };
+    expect(items.map(({ status }) => status.state)).toEqual(['Closed']);
+    expect((await call(gateway, 'http://prices/well')).status).toBe(200);
+  });
+});
+
+interface SidecarState {
+  readonly policies: readonly {
+    readonly service: string;
+    readonly breakers: readonly { readonly state: string }[];
+    readonly totals?: Readonly<Record<string, number>>;
+  }[];
+  readonly sidecar: { readonly outbound: { readonly accepted: number; readonly unfinished: number } };
+}
+
+async function stateOf(sidecar: Sidecar): Promise<SidecarState> {
+  return (await fetch(`http://${sidecar.admin}/state`)).json() as Promise<SidecarState>;
+}
