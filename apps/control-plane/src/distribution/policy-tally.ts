@@ -1,29 +1,30 @@
-import { resourceId } from '@bulwark/protocol';
+import { resourceId, sameResource } from '@bulwark/protocol';
 import type { CatalogPolicy } from '../policies/policy-catalog.js';
 import type { PolicyCounts } from '../policies/policy-status.js';
 import type { AgentRegistry } from './agent-registry.js';
 import type { Distribution } from './distribution.js';
 
+/** What a replica's agents have of the policy as that replica knows it, which may be an older state than the newest. */
+export interface GenerationCounts extends Omit<PolicyCounts, 'silentReplicas'> {
+  readonly uid: string;
+  readonly generation: number;
+}
+
 /** Counts of policies by "namespace/name", and of agents by "namespace/service": small enough to be sent each second. */
 export interface Tally {
-  readonly policies: Readonly<Record<string, PolicyCounts>>;
+  readonly policies: Readonly<Record<string, GenerationCounts>>;
   readonly services: Readonly<Record<string, number>>;
 }
 
-export const NO_COUNTS: PolicyCounts = { matched: 0, running: 0, refused: 0, refusal: undefined };
-export const EMPTY_TALLY: Tally = { policies: {}, services: {} };
-
 /** Counts what this replica's agents have in force and refused. */
 export function tallyOf(registry: AgentRegistry, distribution: Distribution): Tally {
-  const policies = new Map<
-    string,
-    { matched: number; running: number; refused: number; refusal: string | undefined }
-  >();
+  const policies = new Map<string, { -readonly [K in keyof GenerationCounts]: GenerationCounts[K] }>();
   for (const session of registry.sessions()) {
     for (const { name, uid, generation } of distribution.desired(session).values()) {
       if (name === undefined) continue;
       const key = `${name.namespace}/${name.name}`;
-      const counts = policies.get(key) ?? { ...NO_COUNTS };
+      const none = { uid, generation, matched: 0, running: 0, refused: 0, refusal: undefined };
+      const counts = policies.get(key) ?? none;
       policies.set(key, counts);
       counts.matched += 1;
       const id = resourceId(name);
@@ -39,17 +40,22 @@ export function tallyOf(registry: AgentRegistry, distribution: Distribution): Ta
   return { policies: Object.fromEntries(policies), services: Object.fromEntries(registry.serviceCounts()) };
 }
 
-export function countsIn(tallies: readonly Tally[], policy: CatalogPolicy): PolicyCounts {
+/** What was counted of another generation than this one says who is concerned, and nothing of who has this one. */
+export function countsIn(
+  tallies: readonly Tally[],
+  policy: CatalogPolicy,
+): Omit<PolicyCounts, 'silentReplicas'> {
   const { namespace, name } = policy.object.metadata;
-  return tallies
-    .flatMap((tally) => tally.policies[`${namespace}/${name}`] ?? [])
-    .reduce(
-      (sum, one) => ({
-        matched: sum.matched + one.matched,
-        running: sum.running + one.running,
-        refused: sum.refused + one.refused,
-        refusal: sum.refusal ?? one.refusal,
-      }),
-      NO_COUNTS,
-    );
+  let [matched, running, refused] = [0, 0, 0];
+  let refusal: string | undefined;
+  for (const { policies } of tallies) {
+    const counts = policies[`${namespace}/${name}`];
+    if (counts === undefined) continue;
+    matched += counts.matched;
+    if (!sameResource(counts, policy.resource)) continue;
+    running += counts.running;
+    refused += counts.refused;
+    refusal ??= counts.refusal;
+  }
+  return { matched, running, refused, refusal };
 }

@@ -7,6 +7,7 @@ import type { PeerClients } from './peer-clients.js';
 /** What the other replicas counted last; asked for about once a second, and not at all when there are none. */
 export class PeerTallies {
   private tallies: readonly Tally[] = [];
+  private heard: ReadonlySet<string> = new Set();
   private text = '';
   private changes = 0;
   private asking: Promise<void> | undefined;
@@ -22,7 +23,8 @@ export class PeerTallies {
   }
 
   counts(own: Tally, policy: CatalogPolicy): PolicyCounts {
-    return countsIn([own, ...this.tallies], policy);
+    const silentReplicas = this.members.others().filter((address) => !this.heard.has(address)).length;
+    return { ...countsIn([own, ...this.tallies], policy), silentReplicas };
   }
 
   serviceAgents(namespace: string, service: string): number {
@@ -34,20 +36,24 @@ export class PeerTallies {
     return this.changes;
   }
 
-  private take(tallies: readonly Tally[]): void {
-    const text = JSON.stringify(tallies);
+  private take(tallies: readonly Tally[], heard: readonly string[]): void {
+    const text = JSON.stringify([tallies, heard]);
     if (text === this.text) return;
     this.text = text;
     this.tallies = tallies;
+    this.heard = new Set(heard);
     this.changes += 1;
   }
 
   private async ask(): Promise<void> {
     const others = this.members.others();
     if (others.length === 0) {
-      return this.take([]);
+      return this.take([], []);
     }
-    const { objects } = await this.peers.list(others, 'tally');
-    this.take(objects as Tally[]);
+    const { objects, silent } = await this.peers.list(others, 'tally');
+    this.take(
+      objects as Tally[],
+      others.filter((address) => !silent.includes(address)),
+    );
   }
 }

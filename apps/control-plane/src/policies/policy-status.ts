@@ -8,6 +8,8 @@ export interface PolicyCounts {
   readonly refused: number;
   /** Why one of those refused it. */
   readonly refusal: string | undefined;
+  /** Live replicas whose agents are not among these, since they do not answer. */
+  readonly silentReplicas: number;
 }
 
 export interface Condition {
@@ -66,8 +68,13 @@ function accepted({ usable, counts }: StatusInput): Verdict {
   return { type, status: 'False', reason: 'RefusedByAgents', message };
 }
 
-function distributed({ matched, running, refused }: PolicyCounts): Verdict {
+function distributed({ matched, running, refused, silentReplicas }: PolicyCounts): Verdict {
   const type = 'Distributed';
+  if (silentReplicas > 0 && running === matched) {
+    const who = silentReplicas === 1 ? 'one replica does' : `${silentReplicas} replicas do`;
+    const message = `${who} not answer; of the agents of the others ${running}/${matched} have it in force`;
+    return { type, status: 'Unknown', reason: 'ReplicasSilent', message };
+  }
   if (matched === 0) {
     return {
       type,
