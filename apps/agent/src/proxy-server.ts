@@ -1,9 +1,12 @@
 import type { Bulwark } from '@bulwark/agent';
 import { AcceptedWork } from './accepted-work.js';
 import { resolveTarget, type CallTarget, type TargetRules } from './call-target.js';
+import { GrpcProxy } from './h2/grpc-proxy.js';
+import { ProtocolSwitch } from './h2/protocol-switch.js';
 import { HttpListener, writeRefused, type IncomingCall } from './http-listener.js';
 import { isLoopbackPeer } from './loopback.js';
 import { ProxiedCall } from './proxied-call.js';
+import { outcomeOf, type ProxiedCallEnd } from './proxied-call-end.js';
 import { readRequestBody } from './request-body.js';
 import { checkRequest } from './request-check.js';
 import type { TraceJoin } from './trace-join.js';
@@ -11,13 +14,6 @@ import { traceOf } from './traceparent.js';
 import { inheritMarks, readMarks } from './travelling-marks.js';
 import type { TrustedPeers } from './trusted-peers.js';
 import { UpstreamClient } from './upstream-client.js';
-
-/** How one proxied call ended, for metrics. */
-export interface ProxiedCallEnd {
-  readonly service: string;
-  readonly outcome: 'ok' | 'ok_degraded' | 'failed' | 'rejected' | 'cancelled';
-  readonly seconds: number;
-}
 
 export interface ProxyOptions {
   readonly upstreams: ReadonlyMap<string, URL>;
@@ -31,33 +27,34 @@ export interface ProxyOptions {
   readonly onEnd: (end: ProxiedCallEnd) => void;
 }
 
-const OUTCOMES = {
-  fresh: 'ok',
-  degraded: 'ok_degraded',
-  rejected: 'rejected',
-  failed: 'failed',
-} as const;
-
 /** The outbound side: an ordinary HTTP proxy whose calls go through the guards. */
 export class ProxyServer {
   /** Calls of this side, whatever protocol they come by. */
   readonly work = new AcceptedWork();
-  readonly listener: HttpListener;
+  /** HTTP/1.1 and cleartext HTTP/2 on one port. */
+  readonly door: ProtocolSwitch;
+  readonly #listener: HttpListener;
+  readonly #grpc: GrpcProxy;
   readonly #options: ProxyOptions;
   readonly #client = new UpstreamClient();
   #bulwark: Bulwark | undefined;
 
   constructor(options: ProxyOptions) {
     this.#options = options;
-    this.listener = new HttpListener({
-      work: this.work,
-      // The caller is the own service, beside this process.
-      trusts: (address) => isLoopbackPeer(address) || options.trustedPeers.trusts(address),
+    // The caller is the own service, beside this process.
+    const trusts = (address: string | undefined): boolean =>
+      isLoopbackPeer(address) || options.trustedPeers.trusts(address);
+    const { work } = this;
+    this.#grpc = new GrpcProxy({ ...options, work, trusts, bulwark: () => this.#bulwark });
+    this.#listener = new HttpListener({
+      work,
+      trusts,
       answer: (call) => this.#answer(call),
       refusalMarks: (reason) => ({ 'Retry-After': '1', 'Bulwark-Rejected': reason }),
       noTunnel: (target) =>
         `CONNECT ${target} would hide the calls from their guards. Call http://NAME/ through the proxy and map NAME to an https URL with --upstream.`,
     });
+    this.door = new ProtocolSwitch({ http1: this.#listener.server, grpc: this.#grpc.listener });
   }
 
   /** From now on calls are guarded; until then they are answered "starting". */
@@ -66,10 +63,17 @@ export class ProxyServer {
     this.work.begin();
   }
 
+  /** No new calls from now on; gRPC callers are asked to go elsewhere. */
+  stop(): void {
+    this.work.stop();
+    this.#grpc.listener.goAway();
+  }
+
   /** Cuts everything that is still under way. */
   async close(): Promise<void> {
     this.#client.close();
-    await this.listener.close();
+    this.#grpc.close();
+    await Promise.all([this.door.close(), this.#listener.close()]);
   }
 
   #answer(call: IncomingCall): void {
@@ -109,10 +113,9 @@ export class ProxyServer {
       ...(trace.made !== undefined && { traceparent: trace.made }),
       ...(inbound !== undefined && { onTold: inbound.tell }),
     }).run();
-    const cancelled = result.kind === 'failed' && result.cancelled;
     this.#options.onEnd({
       service: target.service,
-      outcome: cancelled ? 'cancelled' : OUTCOMES[result.kind],
+      outcome: outcomeOf(result),
       seconds: (performance.now() - beganMs) / 1_000,
     });
   }

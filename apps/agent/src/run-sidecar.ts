@@ -109,7 +109,7 @@ class Sidecar {
   async start(): Promise<void> {
     const { listen, admin, inbound, controlPlane } = this.#options;
     const adminPort = await bindServer(this.#admin, admin, '--admin');
-    this.#listenPort = await bindServer(this.#proxy.listener.server, listen, '--listen');
+    this.#listenPort = await bindServer(this.#proxy.door.server, listen, '--listen');
     const inboundPort =
       this.#inbound &&
       inbound &&
@@ -176,7 +176,7 @@ class Sidecar {
     this.#io.logger.info({ signal, inFlight, drainMs }, 'draining: no new calls are taken');
     inbound?.stop();
     await inbound?.settled(drainMs);
-    outbound.stop();
+    this.#proxy.stop();
     await outbound.settled(Math.max(0, untilMs - performance.now()));
     const counts = this.#counts();
     await Promise.all([this.#proxy.close(), this.#inbound?.close()]);

@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import type { AcceptedWork } from './accepted-work.js';
 import type { InboundCallEnd } from './inbound-call.js';
 import { CALL_SECONDS, InboundMetrics, type InboundSource } from './inbound-metrics.js';
-import type { ProxiedCallEnd } from './proxy-server.js';
+import type { ProxiedCallEnd } from './proxied-call-end.js';
 
 export interface MetricsSource {
   readonly state: () => AgentState | undefined;

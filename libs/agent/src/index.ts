@@ -17,6 +17,8 @@ export {
   type Problem,
   type ReadHeader,
 } from './headers.js';
+export { METHOD_OF_LEVEL, operationOf } from './grpc/grpc-options.js';
+export { rejectionOf } from './grpc/grpc-outcome.js';
 export { judgeError, judgeHttp } from './judge.js';
 export { GRPC_METADATA, grpcStatusName, judgeGrpc, PUSHBACK_NEVER, readMetadata } from './judge-grpc.js';
 export { LAST_GOOD_MAX_BYTES, lastGoodKey, mayBeKept } from './last-good-key.js';

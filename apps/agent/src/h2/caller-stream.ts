@@ -1,0 +1,86 @@
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { CallerPace } from '../caller-pace.js';
+
+/** The answer's way to the caller: headers once, messages, trailers once; or trailers only. */
+export class CallerStream {
+  readonly #stream: ServerHttp2Stream;
+  readonly #pace: CallerPace;
+  #begun = false;
+  #ended = false;
+  #onRoom: (() => void) | undefined;
+
+  constructor(stream: ServerHttp2Stream, pace: CallerPace) {
+    this.#stream = stream;
+    this.#pace = pace;
+    stream.on('drain', () => {
+      pace.release('download');
+      this.#onRoom?.();
+    });
+  }
+
+  /** Something of the answer is on its way to the caller. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  /** All of the answer is. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Passes the answer's headers on. */
+  begin(headers: OutgoingHttpHeaders): void {
+    if (this.#begun || !this.#writable) return;
+    this.#begun = true;
+    this.#stream.respond({ ':status': 200, ...headers }, { waitForTrailers: true });
+  }
+
+  /** False = the caller takes no more for now; `onRoom` hears when it does. */
+  write(chunk: Buffer, onRoom: () => void): boolean {
+    if (!this.#writable) return true;
+    if (this.#stream.write(chunk)) return true;
+    this.#onRoom = onRoom;
+    this.#pace.hold('download');
+    return false;
+  }
+
+  /** Ends the answer: with trailers where it has begun, else with them alone. */
+  end(trailers: OutgoingHttpHeaders): void {
+    if (this.#ended || !this.#writable) return;
+    this.#ended = true;
+    const stream = this.#stream;
+    if (!this.#begun) {
+      this.#begun = true;
+      stream.respond(
+        { ':status': 200, 'content-type': 'application/grpc', ...trailers },
+        { endStream: true },
+      );
+      this.#tellUnwanted();
+      return;
+    }
+    stream.once('wantTrailers', () => {
+      if (stream.destroyed || stream.closed) return;
+      stream.sendTrailers(trailers);
+      this.#tellUnwanted();
+    });
+    stream.end();
+  }
+
+  /** Nobody waits for an answer, or none can be given any more. */
+  reset(code: number): void {
+    this.#ended = true;
+    if (!this.#stream.destroyed) this.#stream.close(code);
+  }
+
+  /** RFC 9113 §8.1: an answer before the end of its request asks for the rest not to be sent. */
+  #tellUnwanted(): void {
+    const stream = this.#stream;
+    setImmediate(() => {
+      if (!stream.destroyed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    });
+  }
+
+  get #writable(): boolean {
+    return !this.#stream.destroyed && !this.#stream.closed;
+  }
+}
