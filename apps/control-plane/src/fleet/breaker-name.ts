@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { BreakerKey, StoredVerdict } from '@bulwark/fleet';
-import { readRecord } from '../objects/json-value.js';
+import type { BreakerKey } from '@bulwark/fleet';
 
 /** One text per key: namespaces and policies hold no "/". */
 export function keyId({ namespace, policy, key }: BreakerKey): string {
@@ -21,12 +20,6 @@ export function breakerName(key: BreakerKey): string {
 export function parseBreakerName(name: string): { policy: string; hash: string } | undefined {
   const [, policy, hash] = /^(.+)\.([0-9a-f]{8})$/.exec(name) ?? [];
   return policy === undefined || hash === undefined ? undefined : { policy, hash };
-}
-
-/** A stored verdict; undefined when it cannot be read: one bad record must not stop all deciding. */
-export function parseVerdict(value: string): StoredVerdict | undefined {
-  const verdict = readRecord(value) as Partial<StoredVerdict> | undefined;
-  return verdict?.key?.key && verdict.version && verdict.state ? (verdict as StoredVerdict) : undefined;
 }
 
 export const VERDICT_PREFIX = '/bulwark/verdicts/';

@@ -13,6 +13,8 @@ import type {
 } from '@bulwark/fleet';
 import type { Store } from '@bulwark/store';
 import type { Logger } from '@bulwark/telemetry';
+import { unavailable } from '../errors/api-error.js';
+import { within } from '../server/closing.js';
 import { VerdictWriter } from './verdict-writer.js';
 
 export type CreateDecider = (options: DeciderOptions) => FleetDecider;
@@ -38,6 +40,8 @@ export interface DeciderHostOptions {
   fenced(): void;
 }
 
+/** Less than another replica waits for the answer. */
+const FORCE_MS = 3_000;
 /** A timer is never set further ahead: the decider's clock is this process's own, but timers may drift when paused. */
 const MAX_SLEEP_MS = 1_000;
 
@@ -101,10 +105,13 @@ export class DeciderHost {
     this.run((at) => this.decider.report(agent, report, at));
   }
 
-  /** Resolves when the change is stored. */
+  /** Resolves when the change is stored. @throws ApiError 503 when that is not known in time */
   async force(key: BreakerKey, forced: Forced | undefined): Promise<void> {
     this.run((at) => this.decider.force(key, forced, at));
-    await this.writer.idle();
+    const stored = await within(FORCE_MS, this.writer.idle());
+    const hint = 'look at the breaker before you try again';
+    if (this.isStopped) throw unavailable(`this replica ceased to decide meanwhile; ${hint}`);
+    if (!stored) throw unavailable(`the store does not answer, and the change waits for it; ${hint}`);
   }
 
   views(namespace?: string): KeyView[] {

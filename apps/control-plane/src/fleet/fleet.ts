@@ -8,7 +8,7 @@ import type { EraKeeper } from '../index/era-keeper.js';
 import type { PolicyCatalog } from '../policies/policy-catalog.js';
 import { waitUntil, within } from '../server/closing.js';
 import type { AgentRelay } from './agent-relay.js';
-import { parseVerdict, VERDICT_PREFIX } from './breaker-name.js';
+import { VERDICT_PREFIX } from './breaker-name.js';
 import { DeciderDesk } from './decider-desk.js';
 import { DeciderHost } from './decider-host.js';
 import { fleetRule } from './fleet-rule.js';
@@ -17,6 +17,7 @@ import type { ForwardCall } from './forward-stream.js';
 import { LeasedKey, type Held } from './leased-key.js';
 import { CLAIM_KEY, memberText, type Member, type Members } from './members.js';
 import type { PeerClients } from './peer-clients.js';
+import { parseVerdict } from './stored-verdict.js';
 import type { VerdictBoard } from './verdict-board.js';
 import type { VerdictFanout } from './verdict-fanout.js';
 import { forcedMessage } from './verdict-messages.js';
@@ -131,7 +132,8 @@ export class Fleet {
     // The policy may have been written at another replica a moment ago.
     const known = await waitUntil(() => rule() !== undefined, RULE_MS);
     if (!known) throw unavailable('the policy has not reached the deciding replica yet; try again');
-    await this.desk?.host.force(key, forced);
+    if (this.desk === undefined) throw unavailable('this replica does not decide any more; try again');
+    await this.desk.host.force(key, forced);
   }
 
   private decide(held: Held): void {

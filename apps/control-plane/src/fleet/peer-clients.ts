@@ -65,8 +65,12 @@ export class PeerClients {
     return new Promise((resolve, reject) => {
       const deadline = { deadline: Date.now() + LIST_MS };
       this.client(address).listVirtual({ kind, namespace }, new Metadata(), deadline, (error, response) => {
-        if (error !== null) reject(error);
-        else resolve(response.objects.map((bytes) => JSON.parse(bytes.toString('utf8')) as unknown));
+        if (error !== null) return reject(error);
+        try {
+          resolve(response.objects.map((bytes) => JSON.parse(bytes.toString('utf8')) as unknown));
+        } catch (unreadable) {
+          reject(new Error(`${address} sent what is no JSON`, { cause: unreadable }));
+        }
       });
     });
   }

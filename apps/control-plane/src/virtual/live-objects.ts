@@ -1,10 +1,10 @@
 import type { AgentRegistry } from '../distribution/agent-registry.js';
 import type { Distribution } from '../distribution/distribution.js';
 import { tallyOf, type Tally } from '../distribution/policy-tally.js';
-import { parseVerdict } from '../fleet/breaker-name.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Members } from '../fleet/members.js';
 import type { PeerClients, VirtualKind } from '../fleet/peer-clients.js';
+import { parseVerdict } from '../fleet/stored-verdict.js';
 import type { StoreMirror } from '../index/store-mirror.js';
 import type { ApiObject } from '../objects/api-object.js';
 import type { PolicyCatalog } from '../policies/policy-catalog.js';
