@@ -48,11 +48,6 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
  * short, or the service was slow. Only one that does not is answered, this much later.
  */
 const ANSWER_LATE_MS = 25;
-/**
- * A service often does not notice that nobody waits for its answer any more. What it still calls for it is joined this
- * long: then its deadline has passed, or its retries are known to be retries of a retry.
- */
-const LINGER_MS = 10_000;
 
 /** One call to the service, from its head to its last byte. */
 export class InboundCall {
@@ -92,14 +87,11 @@ export class InboundCall {
     const { request, response } = this.#options;
     const trace = traceOf(request.headers['traceparent']);
     const entry = join.enter(trace, this.#patience);
-    const leave = () => {
-      if (this.#timedOut || this.#callerGone) setTimeout(() => join.leave(entry), LINGER_MS).unref();
-      else join.leave(entry);
-    };
     response.once('close', () => {
       this.#callerGone = !response.writableFinished;
-      leave();
-      if (this.#callerGone) this.#ending.abort(new Error('the caller went away'));
+      if (!this.#callerGone) return;
+      join.abandon(entry);
+      this.#ending.abort(new Error('the caller went away'));
     });
     const { deadlineMs } = this.#marks;
     const late = (): void => {
@@ -113,7 +105,8 @@ export class InboundCall {
       return await this.#failed(error);
     } finally {
       clearTimeout(timer);
-      leave();
+      if (this.#timedOut) join.abandon(entry);
+      join.leave(entry);
     }
   }
 

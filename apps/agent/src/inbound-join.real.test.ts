@@ -142,6 +142,30 @@ describe('three plain services in a row, each behind its sidecar', () => {
     }
   });
 
+  it('S4.7: what a service still calls when its caller has given up reaches nobody', async () => {
+    let calls = 0;
+    const leaf = await upstream((_request, response) => {
+      calls += 1;
+      response.end();
+    });
+    let proxyPort = 0;
+    const service = plainService(() => proxyPort);
+    const slow = await upstream(
+      (request, response) => void setTimeout(() => service(request, response), 200),
+    );
+    const sides = await inbound(slow, [next], { next: leaf });
+    proxyPort = sides.listen;
+    const reply = await send(sides.inbound, '/', { headers: { 'bulwark-deadline': '100' } });
+    expect(reply.status).toBe(504);
+    await eventually(async () =>
+      (await admin(sides.admin, '/metrics')).body.includes('bulwark_join_lookups_total{found="late"} 1'),
+    );
+    await eventually(async () =>
+      (await admin(sides.admin, '/metrics')).body.includes('bulwark_proxy_in_flight 0'),
+    );
+    expect(calls).toBe(0);
+  });
+
   it('an answer that a level below had to simplify is marked at every level above, each level once', async () => {
     const dead = `http://127.0.0.1:${await freePort()}`;
     const fallback = [{ static: { status: 200, body: '{}' } }];

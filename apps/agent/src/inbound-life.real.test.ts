@@ -127,7 +127,7 @@ describe('the life of a sidecar with two sides', () => {
       sidecar: {
         outbound: { accepted: 1, completed: 1 },
         inbound: { accepted: 1, completed: 1, refused: 0, unfinished: 0 },
-        join: { callsInFlight: 0, parent: 0, trace: 0, none: 1, overflow: 0 },
+        join: { callsInFlight: 0, parent: 0, trace: 0, late: 0, none: 1, overflow: 0 },
       },
     });
     const { body } = await admin(running.admin, '/metrics');

@@ -57,13 +57,15 @@ export class InboundMetrics {
   #joined(registers: Registry[], totals: () => JoinTotals): void {
     new Counter({
       name: 'bulwark_join_lookups_total',
-      help: 'Outbound calls by what joined them to an inbound call: its parent span, its trace, or nothing.',
+      help: 'Outbound calls by what joined them to an inbound call: its parent span, its trace, one that ended unanswered (late), or nothing.',
       labelNames: ['found'],
       registers,
       collect() {
         this.reset();
-        const { parent, trace, none } = totals();
-        for (const [found, count] of Object.entries({ parent, trace, none })) this.inc({ found }, count);
+        const { parent, trace, late, none } = totals();
+        for (const [found, count] of Object.entries({ parent, trace, late, none })) {
+          this.inc({ found }, count);
+        }
       },
     });
     new Counter({
