@@ -1,4 +1,4 @@
-import type { Host } from '@bulwark/resilience';
+import { type Host, TICK_MS, type Ticker } from '@bulwark/resilience';
 
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -10,6 +10,8 @@ export class SystemHost implements Host {
   readonly nowMs = (): number => performance.now();
 
   readonly random = (): number => Math.random();
+
+  readonly ticker = new SystemTicker();
 
   readonly after = (delayMs: number, task: () => void): (() => void) => {
     if (delayMs <= 0) {
@@ -39,6 +41,55 @@ export class SystemHost implements Host {
 
   release(): void {
     this.#released = true;
+    this.ticker.release();
     for (const timer of this.#timers) timer.unref();
   }
+}
+
+/** Ticks while it is asked. It keeps the process alive only while calls wait for a tick. */
+class SystemTicker implements Ticker {
+  #lastMs = 0;
+  #ticking = false;
+  #asked = false;
+  #released = false;
+  #timer: NodeJS.Timeout | undefined;
+  #tasks: ((nowMs: number) => void)[] = [];
+
+  readonly nowMs = (): number => {
+    if (!this.#ticking) return this.#start();
+    this.#asked = true;
+    return this.#lastMs;
+  };
+
+  readonly atNextTick = (task: (nowMs: number) => void): void => {
+    if (!this.#ticking) this.#start();
+    this.#tasks.push(task);
+    if (this.#tasks.length === 1 && !this.#released) this.#timer?.ref();
+  };
+
+  release(): void {
+    this.#released = true;
+    this.#timer?.unref();
+  }
+
+  #start(): number {
+    this.#ticking = true;
+    this.#lastMs = performance.now();
+    if (this.#timer === undefined) this.#timer = setTimeout(this.#tick, TICK_MS).unref();
+    else this.#timer.refresh();
+    return this.#lastMs;
+  }
+
+  readonly #tick = (): void => {
+    this.#lastMs = performance.now();
+    const tasks = this.#tasks;
+    this.#ticking = this.#asked || tasks.length > 0;
+    this.#asked = false;
+    if (tasks.length > 0) {
+      this.#tasks = [];
+      this.#timer?.unref();
+    }
+    if (this.#ticking) this.#timer?.refresh();
+    for (const task of tasks) task(this.#lastMs);
+  };
 }

@@ -10,35 +10,45 @@ export class AttemptTimeoutError extends Error {
   }
 }
 
-/** One attempt in flight. Its signal exists from the first read on only. */
-export class AttemptRun implements Attempt {
+/** One attempt in flight, as the call that made it sees it. */
+export interface RunningAttempt extends Attempt {
   /** Its end was heard; whatever it still says is ignored. */
-  over = false;
-  private controller: AbortController | undefined;
-  private abortedWith: { readonly reason: unknown } | undefined;
+  over: boolean;
+  readonly startedMs: number;
+  /** It has all of its policy timeout: running into it is the dependency's failure. */
+  readonly full: boolean;
+  /** Ends it from outside. A listener of the signal that throws is the host's to report. */
+  abort(reason: unknown): void;
+}
 
+/** What can be ended from outside. Its signal exists from the first read on only: most attempts never look at it. */
+export abstract class Abortable {
+  over = false;
+  private controller: AbortController | undefined = undefined;
+
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    return this.controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.over = true;
+    // Made in any case: whoever reads the signal later finds it aborted.
+    this.controller ??= new AbortController();
+    this.controller.abort(reason);
+  }
+}
+
+/** An attempt of a `CallExecution`, or of a fallback. */
+export class AttemptRun extends Abortable implements RunningAttempt {
   timeoutMs = 0;
   probe = false;
-  /** It has all of its policy timeout: running into it is the dependency's failure. */
   full = true;
 
   constructor(
     readonly number: number,
     readonly startedMs: number,
-  ) {}
-
-  get signal(): AbortSignal {
-    if (this.controller === undefined) {
-      this.controller = new AbortController();
-      if (this.abortedWith !== undefined) this.controller.abort(this.abortedWith.reason);
-    }
-    return this.controller.signal;
-  }
-
-  /** Ends it from outside. A listener of the signal that throws is the host's to report. */
-  abort(reason: unknown): void {
-    this.over = true;
-    this.abortedWith = { reason };
-    this.controller?.abort(reason);
+  ) {
+    super();
   }
 }

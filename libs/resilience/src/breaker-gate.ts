@@ -46,6 +46,8 @@ export class BreakerGate {
   /** Counts up at every change: what an agent compares to see whether there is anything to report. */
   revision = 0;
   private settings: BreakerSettings;
+  /** Infinity = no rule asks. */
+  private slowerThanMs: number;
   private readonly local: LocalBreaker;
   private hold: FleetHold | undefined;
   private lapsed = false;
@@ -62,6 +64,7 @@ export class BreakerGate {
   constructor(options: GateOptions) {
     this.key = options.key;
     this.settings = options.settings;
+    this.slowerThanMs = options.settings.trip.slowRate?.slowerThanMs ?? Infinity;
     this.random = options.random;
     this.listener = options.listener;
     this.slot = options.slot;
@@ -84,6 +87,30 @@ export class BreakerGate {
       this.touch('rejected');
     }
     return answer;
+  }
+
+  /**
+   * For a call that nothing but this process's own closed breaker has a say in: the epoch it begins in. Nothing is
+   * claimed, so nothing is to be given back; `ended` must be called once if the call is made. 0 = ask `admit`.
+   */
+  passage(nowMs: number): number {
+    if (this.forced !== undefined || (this.hold !== undefined && !this.hold.closed)) return 0;
+    const epoch = this.local.closedEpoch;
+    if (epoch !== 0) this.usedMs = nowMs;
+    return epoch;
+  }
+
+  /** A call that began by `passage` ended, and not by a failure: those are completed by a permit. */
+  ended(
+    epoch: number,
+    { kind, durationMs }: { readonly kind: 'success' | 'ignored'; readonly durationMs: number },
+    nowMs: number,
+  ): void {
+    const slow = this.isSlow(durationMs);
+    this.totals.count(kind, slow);
+    if (kind === 'success') this.run.succeeded(nowMs);
+    if (kind === 'success' && this.localDecides(nowMs)) this.local.count(epoch, false, slow, nowMs);
+    this.touch(kind);
   }
 
   /** Whether an attempt would certainly be refused now. Claims and counts nothing. */
@@ -181,6 +208,7 @@ export class BreakerGate {
   update(settings: BreakerSettings): void {
     if (settings.ruleHash !== this.settings.ruleHash) this.changeRule(settings.ruleHash);
     this.settings = settings;
+    this.slowerThanMs = settings.trip.slowRate?.slowerThanMs ?? Infinity;
     this.local.update(settings);
   }
 
@@ -197,7 +225,8 @@ export class BreakerGate {
       runFailures: run.failures,
       runFirstFailureAgeMs: run.failures === 0 ? 0 : nowMs - run.firstFailureMs,
       successesSinceFailure: run.successes,
-      lastSuccessAgeMs: run.lastSuccessMs === undefined ? undefined : nowMs - run.lastSuccessMs,
+      // A success is dated by the ticker's next tick, so that it never looks older than it is.
+      lastSuccessAgeMs: run.lastSuccessMs < 0 ? undefined : Math.max(0, nowMs - run.lastSuccessMs),
       localState: this.localState(nowMs),
       inForce: hold?.verdict.version,
       probe: this.hold?.probeReport(nowMs),
@@ -287,8 +316,7 @@ export class BreakerGate {
   }
 
   private isSlow(durationMs: number): boolean {
-    const rule = this.settings.trip.slowRate;
-    return rule !== undefined && durationMs > rule.slowerThanMs;
+    return durationMs > this.slowerThanMs;
   }
 
   private phase(epoch: number): number {

@@ -1,5 +1,5 @@
 import { type AttemptLimits, planAttempt } from './attempt-plan.js';
-import { type AttemptRun, AttemptTimeoutError } from './attempt-run.js';
+import { AttemptTimeoutError, type RunningAttempt } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import { breakerName } from './breaker-name.js';
 import type { Waiter } from './bulkhead.js';
@@ -39,7 +39,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   permit: Permit | undefined;
   private holdsSlot = false;
   private reserved = false;
-  private current: AttemptRun | undefined;
+  private current: RunningAttempt | undefined;
   /** What the last attempt that was made came to. */
   private lastFailure: { readonly cause: CallFailure<T>; readonly reason: DegradedReason } | undefined;
   private fallback: FallbackRun<T> | undefined;
@@ -51,9 +51,10 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     private readonly shared: GuardShared,
     private readonly task: CallTask<T>,
     nowMs: number,
+    policy = shared.policy,
   ) {
     super();
-    this.policy = shared.policy;
+    this.policy = policy;
     const policyEndMs = nowMs + this.policy.settings.timeout.totalMs;
     const { deadlineMs } = task.request;
     // A deadline that is no number is none; a negative one has passed.
@@ -76,8 +77,18 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   }
 
   /** Rejects the call before anything is asked: a drill. */
-  reject(refusal: Refusal): void {
-    this.refuse(refusal, 'forced by a drill');
+  reject(refusal: Refusal, nowMs: number): void {
+    this.refuse(refusal, 'forced by a drill', nowMs);
+  }
+
+  /** Takes over a first attempt that is under way without a permit, in a closed breaker's epoch, and holds a slot. */
+  adopt(attempt: RunningAttempt, gate: BreakerGate | undefined, epoch: number): void {
+    this.attempts = 1;
+    this.current = attempt;
+    this.phase = 'running';
+    this.holdsSlot = true;
+    this.gate = gate;
+    if (gate !== undefined) this.permit = new Permit('local', epoch, Infinity, undefined);
   }
 
   /** The bulkhead's: the slot is this call's. */
@@ -92,7 +103,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
       const again = gate.admit(nowMs);
       if (!(again instanceof Permit)) {
         this.giveBack(nowMs);
-        this.refuse(again, breakerName(gate, nowMs));
+        this.refuse(again, breakerName(gate, nowMs), nowMs);
         return;
       }
       this.permit = again;
@@ -123,14 +134,14 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
 
   private attempt(nowMs: number): void {
     if (nowMs >= this.endMs) {
-      this.refuse({ reason: 'deadline', retryAfterMs: undefined }, 'nothing is left of the deadline');
+      this.refuse({ reason: 'deadline', retryAfterMs: undefined }, 'nothing is left of the deadline', nowMs);
       return;
     }
     this.gate = this.shared.gateFor(this.task.request, nowMs);
     if (this.gate !== undefined) {
       const answer = this.gate.admit(nowMs);
       if (!(answer instanceof Permit)) {
-        this.refuse(answer, breakerName(this.gate, nowMs));
+        this.refuse(answer, breakerName(this.gate, nowMs), nowMs);
         return;
       }
       this.permit = answer;
@@ -160,7 +171,11 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
       }
       case 'full':
         this.giveBack(nowMs);
-        this.refuse({ reason: 'bulkhead-full', retryAfterMs: undefined }, this.shared.bulkhead.numbers());
+        this.refuse(
+          { reason: 'bulkhead-full', retryAfterMs: undefined },
+          this.shared.bulkhead.numbers(),
+          nowMs,
+        );
     }
   }
 
@@ -175,7 +190,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   private launch(nowMs: number): void {
     if (nowMs >= this.endMs) {
       this.giveBack(nowMs);
-      this.refuse({ reason: 'deadline', retryAfterMs: undefined }, 'nothing is left of the deadline');
+      this.refuse({ reason: 'deadline', retryAfterMs: undefined }, 'nothing is left of the deadline', nowMs);
       return;
     }
     const { totals, timer, budget } = this.shared;
@@ -199,9 +214,13 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     if (this.onAbort !== undefined) this.heedAbort();
   }
 
-  private answered(attempt: AttemptRun, value: T): void {
+  private answered(attempt: RunningAttempt, value: T): void {
     if (attempt.over) return;
-    const judgement = judgeAnswer(this.shared, this.task.adapter, value);
+    this.judged(attempt, value, judgeAnswer(this.shared, this.task.adapter, value));
+  }
+
+  /** The attempt was answered, and its answer judged. */
+  judged(attempt: RunningAttempt, value: T, judgement: Judgement): void {
     // The judge itself may have aborted the call.
     if (attempt.over) return;
     attempt.over = true;
@@ -222,7 +241,8 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     this.failed(this.failure(value, undefined), { judgement, meaning: classified.meaning }, nowMs);
   }
 
-  private threw(attempt: AttemptRun, error: unknown): void {
+  /** The attempt ended with an error. */
+  threw(attempt: RunningAttempt, error: unknown): void {
     if (attempt.over) return;
     const judgement = judgeThrown(this.shared, this.task.adapter, error);
     // The judge itself may have aborted the call.
@@ -259,17 +279,19 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   }
 
   /** The attempt was made and is over: its permit is completed, its slot goes on, in this order. */
-  private endAttempt(attempt: AttemptRun, classified: Classified, nowMs: number): void {
+  private endAttempt(attempt: RunningAttempt, classified: Classified, nowMs: number): void {
     const { timer, bulkhead } = this.shared;
     timer.cancel(this);
     this.current = undefined;
     this.phase = 'idle';
     const { permit } = this;
-    if (permit !== undefined) {
+    if (permit !== undefined || bulkhead.adapts) {
       this.permit = undefined;
       const { heldMs } = callerHold(this.shared, this.task.adapter);
       const durationMs = Math.max(0, nowMs - attempt.startedMs - heldMs);
-      this.gate?.complete(permit, { kind: classified.kind, durationMs }, nowMs);
+      const { kind, overload } = classified;
+      if (permit !== undefined) this.gate?.complete(permit, { kind, durationMs }, nowMs);
+      if (bulkhead.adapts) bulkhead.sample({ durationMs, kind: overload ? 'failure' : kind }, nowMs);
     }
     this.holdsSlot = false;
     bulkhead.release();
@@ -310,8 +332,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   }
 
   /** This attempt may not be made. After an attempt that was, its answer is the call's, not a new error. */
-  private refuse(refusal: Refusal, detail: string): void {
-    const nowMs = this.shared.host.nowMs();
+  private refuse(refusal: Refusal, detail: string, nowMs: number): void {
     this.phase = 'idle';
     if (this.reserved) {
       this.reserved = false;
@@ -337,7 +358,11 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
   private waitedTooLong(nowMs: number): void {
     this.shared.bulkhead.cancel(this);
     this.giveBack(nowMs);
-    this.refuse({ reason: 'bulkhead-timeout', retryAfterMs: undefined }, this.shared.bulkhead.numbers());
+    this.refuse(
+      { reason: 'bulkhead-timeout', retryAfterMs: undefined },
+      this.shared.bulkhead.numbers(),
+      nowMs,
+    );
   }
 
   /** Gives back what was taken for an attempt that is not made. */

@@ -105,6 +105,12 @@ export interface CallAdapter<T> {
   fallback?(cause: CallFailure<T>, reason: DegradedReason): T | Promise<T>;
 }
 
+/** The adapter of callers who want a value, and not a result to look at. */
+export interface ValueAdapter<T> extends CallAdapter<T> {
+  /** What the caller gets for an end that is not fresh: a value, or what this throws. */
+  conclude(result: Exclude<CallResult<T>, { kind: 'fresh' }>): T;
+}
+
 /** How a logical call ended. */
 export type CallResult<T> =
   | {

@@ -4,26 +4,26 @@ import type { OutcomeWindow } from './time-window.js';
 export class CountWindow implements OutcomeWindow {
   private readonly marks: Uint8Array;
   private next = 0;
-  private held = 0;
-  private badTotal = 0;
+  callsHeld = 0;
+  badHeld = 0;
 
   constructor(length: number) {
     this.marks = new Uint8Array(length);
   }
 
   record(bad: boolean, _nowMs: number): void {
-    if (this.held === this.marks.length) this.badTotal -= this.marks[this.next] ?? 0;
-    else this.held += 1;
+    if (this.callsHeld === this.marks.length) this.badHeld -= this.marks[this.next] ?? 0;
+    else this.callsHeld += 1;
     this.marks[this.next] = bad ? 1 : 0;
-    if (bad) this.badTotal += 1;
+    if (bad) this.badHeld += 1;
     this.next = (this.next + 1) % this.marks.length;
   }
 
   calls(_nowMs: number): number {
-    return this.held;
+    return this.callsHeld;
   }
 
   bad(_nowMs: number): number {
-    return this.badTotal;
+    return this.badHeld;
   }
 }

@@ -65,7 +65,8 @@ export class OutcomeRun {
   failures = 0;
   successes = 0;
   firstFailureMs = 0;
-  lastSuccessMs: number | undefined = undefined;
+  /** Below 0: there was none. A fraction from the start: the engine then keeps the number in place. */
+  lastSuccessMs = -0.5;
 
   count(kind: OutcomeKind, nowMs: number): void {
     if (kind === 'failure') {
@@ -73,9 +74,13 @@ export class OutcomeRun {
       this.failures += 1;
       this.successes = 0;
     } else if (kind === 'success') {
-      this.failures = 0;
-      this.successes += 1;
-      this.lastSuccessMs = nowMs;
+      this.succeeded(nowMs);
     }
+  }
+
+  succeeded(nowMs: number): void {
+    this.failures = 0;
+    this.successes += 1;
+    this.lastSuccessMs = nowMs;
   }
 }

@@ -20,6 +20,8 @@ export class GateTable {
   private settings: BreakerSettings;
   private slot: number | undefined;
   private sweptMs = -Infinity;
+  /** The key asked for last: most tables have one that is asked for again and again. */
+  private last: BreakerGate | undefined;
 
   constructor(private readonly options: GateTableOptions) {
     this.settings = options.settings;
@@ -35,8 +37,12 @@ export class GateTable {
 
   /** The key's gate, made when there is none; undefined when the table is full of keys in use. */
   obtain(key: string, nowMs: number): BreakerGate | undefined {
+    if (this.last?.key === key) return this.last;
     const held = this.gates.get(key);
-    if (held !== undefined) return held;
+    if (held !== undefined) {
+      this.last = held;
+      return held;
+    }
     if (this.gates.size >= this.options.maxKeys && !this.makeRoom(nowMs)) return undefined;
     const { random, listener } = this.options;
     const { settings, slot } = this;
@@ -65,6 +71,7 @@ export class GateTable {
     for (const [key, gate] of this.gates) {
       if (gate.isIdle(nowMs, this.options.idleMs)) this.gates.delete(key);
     }
+    this.last = undefined;
     return this.gates.size < this.options.maxKeys;
   }
 }

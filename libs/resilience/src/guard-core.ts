@@ -43,7 +43,7 @@ export class GuardCore implements GuardShared, GateListener {
 
   /** The gates of a policy that has a breaker. */
   get gates(): GateTable | undefined {
-    return this.policy.settings.breaker === undefined ? undefined : this.table;
+    return this.policy.breaker === undefined ? undefined : this.table;
   }
 
   update(settings: GuardSettings): void {
@@ -63,7 +63,7 @@ export class GuardCore implements GuardShared, GateListener {
   }
 
   gateFor(request: CallRequest, nowMs: number): BreakerGate | undefined {
-    const { breaker } = this.policy.settings;
+    const { breaker } = this.policy;
     if (breaker === undefined || this.table === undefined) return undefined;
     const gate = this.table.obtain(this.keyFor(request, breaker.per), nowMs);
     if (gate !== undefined) return gate;

@@ -1,7 +1,9 @@
 import type { BreakerGate } from './breaker-gate.js';
-import type { Attempt, CallAdapter, CallRequest, CallResult } from './call.js';
+import type { Attempt, CallAdapter, CallRequest, CallResult, ValueAdapter } from './call.js';
 import { CallExecution } from './call-execution.js';
 import type { CallTask } from './call-task.js';
+import { beginDirectly, type DirectCall } from './direct-call.js';
+import { concluded } from './call-results.js';
 import { GuardCore } from './guard-core.js';
 import type { GuardOptions } from './guard-options.js';
 import type { GuardTotals } from './guard-totals.js';
@@ -28,7 +30,20 @@ export class Guard {
     run: (attempt: Attempt) => Promise<T>,
     adapter: CallAdapter<T>,
   ): Promise<CallResult<T>> {
+    const direct = this.beginDirectly(request, adapter);
+    if (direct !== undefined) return direct.start(run) as Promise<CallResult<T>>;
     return new Promise((settle) => this.start({ request, run, adapter, settle }));
+  }
+
+  /** The same for callers who want a value: what is not fresh is what `adapter.conclude` makes of it, or throws. */
+  run<T>(request: CallRequest, run: (attempt: Attempt) => Promise<T>, adapter: ValueAdapter<T>): Promise<T> {
+    const direct = this.beginDirectly(request, adapter);
+    if (direct === undefined) {
+      const result = new Promise<CallResult<T>>((settle) => this.start({ request, run, adapter, settle }));
+      return concluded(result, adapter);
+    }
+    direct.wantsValue = true;
+    return direct.start(run) as Promise<T>;
   }
 
   /** A new generation in place: counts under the same rule, open breakers, permits and queue places survive. */
@@ -102,6 +117,10 @@ export class Guard {
     this.core.timer.close();
   }
 
+  private beginDirectly<T>(request: CallRequest, adapter: CallAdapter<T>): DirectCall<T> | undefined {
+    return this.drillUntilMs === -Infinity ? beginDirectly(this.core, request, adapter) : undefined;
+  }
+
   private start<T>(task: CallTask<T>): void {
     const { core } = this;
     const nowMs = core.host.nowMs();
@@ -112,7 +131,7 @@ export class Guard {
     }
     const execution = new CallExecution(core, task, nowMs);
     if (nowMs < this.drillUntilMs) {
-      execution.reject({ reason: 'drill', retryAfterMs: this.drillUntilMs - nowMs });
+      execution.reject({ reason: 'drill', retryAfterMs: this.drillUntilMs - nowMs }, nowMs);
     } else {
       execution.begin(nowMs);
     }

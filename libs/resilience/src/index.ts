@@ -9,7 +9,7 @@ export type { GateCounters, ProbeReport, StepReport } from './gate-counters.js';
 export { Guard } from './guard.js';
 export type { GuardOptions } from './guard-options.js';
 export type { GuardTotals } from './guard-totals.js';
-export type * from './host.js';
+export { type Cancel, type Host, TICK_MS, type Ticker } from './host.js';
 export { type LastGood, LastGoodCache, type LastGoodSettings } from './last-good-cache.js';
 export {
   LocalBreaker,

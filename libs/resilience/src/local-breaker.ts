@@ -96,6 +96,11 @@ export class LocalBreaker {
     return this.currentEpoch;
   }
 
+  /** The present epoch while closed, else 0: calls of a closed breaker need no permit of their own. */
+  get closedEpoch(): number {
+    return this.state.name === 'closed' ? this.currentEpoch : 0;
+  }
+
   /** The state at this time; a cooldown that is over shows as half-open. */
   stateAt(nowMs: number): LocalStateName {
     this.letTimePass(nowMs);
@@ -145,11 +150,9 @@ export class LocalBreaker {
     const failed = outcome.kind === 'failure';
     const { state } = this;
     switch (state.name) {
-      case 'closed': {
-        const reason = state.counter.record({ failed, slow: outcome.slow }, nowMs);
-        if (reason !== undefined) this.open(reason, this.settings.cooldown.initialMs, nowMs);
+      case 'closed':
+        this.count(permit.epoch, failed, outcome.slow, nowMs);
         return;
-      }
       case 'open':
         return;
       case 'half-open':
@@ -161,6 +164,14 @@ export class LocalBreaker {
       default:
         assertNever(state);
     }
+  }
+
+  /** A call of that closed epoch ended, and said something. */
+  count(epoch: number, failed: boolean, slow: boolean, nowMs: number): void {
+    const { state } = this;
+    if (state.name !== 'closed' || epoch !== this.currentEpoch) return;
+    const reason = state.counter.record(failed, slow, nowMs);
+    if (reason !== undefined) this.open(reason, this.settings.cooldown.initialMs, nowMs);
   }
 
   /** The attempt was never made, or says nothing: what it took is free again, and no cooldown changes. */
@@ -291,7 +302,8 @@ export class LocalBreaker {
   ): void {
     state.ended += 1;
     state.lastFailed = outcome.failed;
-    if (state.counter.record(outcome, nowMs) !== undefined) this.reopen('step-failed', nowMs);
+    if (state.counter.record(outcome.failed, outcome.slow, nowMs) !== undefined)
+      this.reopen('step-failed', nowMs);
     else if (nowMs >= state.endsMs) this.passStep(state, nowMs);
   }
 

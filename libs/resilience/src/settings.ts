@@ -100,6 +100,11 @@ export interface BulkheadSettings {
   /** 0 = no queue: excess is rejected at once. */
   readonly maxQueued: number;
   readonly maxWaitMs: number;
+  /**
+   * `gradient`: the limit follows what the dependency can take, from 1 to `maxConcurrent`; see adaptive-limit.ts.
+   * Absent = it is `maxConcurrent`.
+   */
+  readonly adaptive?: 'gradient';
 }
 
 export type FallbackSettings =

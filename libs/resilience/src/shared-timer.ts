@@ -9,6 +9,7 @@ export class SharedTimer {
   private readonly wheel = new TimerWheel();
   private armedForMs = Infinity;
   private disarm: Cancel | undefined;
+  private tickAsked = false;
 
   constructor(private readonly host: Host) {}
 
@@ -21,6 +22,27 @@ export class SharedTimer {
     if (dueMs < this.armedForMs) this.arm(dueMs);
   }
 
+  /**
+   * Starts a wait of this length at the host's next tick, so that a call that ends before it has cost neither a reading
+   * of the clock nor a timer. It ends a tick later than it might, never early. Without a ticker it starts at once.
+   */
+  startAtTick(entry: WheelEntry, delayMs: number): void {
+    const { ticker } = this.host;
+    if (ticker === undefined) {
+      this.start(entry, this.host.nowMs() + delayMs);
+      return;
+    }
+    this.wheel.hold(entry, delayMs);
+    if (this.tickAsked) return;
+    this.tickAsked = true;
+    ticker.atNextTick(this.tick);
+  }
+
+  /** When a wait of `startAtTick` began; undefined = no tick has come since. */
+  beganMs(entry: WheelEntry, delayMs: number): number | undefined {
+    return this.wheel.holds(entry) ? undefined : entry.dueMs - delayMs;
+  }
+
   cancel(entry: WheelEntry): void {
     this.wheel.cancel(entry);
   }
@@ -31,6 +53,12 @@ export class SharedTimer {
     this.disarm = undefined;
     this.armedForMs = Infinity;
   }
+
+  private readonly tick = (nowMs: number): void => {
+    this.tickAsked = false;
+    const earliest = this.wheel.release(nowMs);
+    if (earliest < this.armedForMs) this.arm(earliest);
+  };
 
   private arm(dueMs: number): void {
     this.disarm?.();

@@ -6,6 +6,10 @@ export interface OutcomeWindow {
   calls(nowMs: number): number;
   /** Bad ones among them. */
   bad(nowMs: number): number;
+  /** `calls` as of the last question or record. */
+  readonly callsHeld: number;
+  /** `bad` as of the last question or record. */
+  readonly badHeld: number;
 }
 
 /**
@@ -17,11 +21,13 @@ export class TimeWindow implements OutcomeWindow {
   private readonly bucketMs: number;
   private readonly callsIn: number[];
   private readonly badIn: number[];
-  private callsTotal = 0;
-  private badTotal = 0;
+  callsHeld = 0;
+  badHeld = 0;
   /** Ordinal of the newest bucket: time ÷ bucketMs. */
   private newest = 0;
   private newestEndsMs = 0;
+  /** Of the newest bucket. */
+  private index = 0;
 
   constructor(lengthMs: number, buckets = 10) {
     this.bucketMs = lengthMs / buckets;
@@ -30,23 +36,23 @@ export class TimeWindow implements OutcomeWindow {
   }
 
   record(bad: boolean, nowMs: number): void {
-    this.moveTo(nowMs);
-    const index = this.newest % this.callsIn.length;
+    if (nowMs >= this.newestEndsMs) this.moveTo(nowMs);
+    const { index } = this;
     this.callsIn[index] = (this.callsIn[index] ?? 0) + 1;
-    this.callsTotal += 1;
+    this.callsHeld += 1;
     if (!bad) return;
     this.badIn[index] = (this.badIn[index] ?? 0) + 1;
-    this.badTotal += 1;
+    this.badHeld += 1;
   }
 
   calls(nowMs: number): number {
     this.moveTo(nowMs);
-    return this.callsTotal;
+    return this.callsHeld;
   }
 
   bad(nowMs: number): number {
     this.moveTo(nowMs);
-    return this.badTotal;
+    return this.badHeld;
   }
 
   /** Takes back the newest good outcome; one that has left the window already is gone by itself. */
@@ -58,7 +64,7 @@ export class TimeWindow implements OutcomeWindow {
       const calls = this.callsIn[index] ?? 0;
       if (calls <= (this.badIn[index] ?? 0)) continue;
       this.callsIn[index] = calls - 1;
-      this.callsTotal -= 1;
+      this.callsHeld -= 1;
       return;
     }
   }
@@ -70,12 +76,13 @@ export class TimeWindow implements OutcomeWindow {
     const steps = Math.min(ordinal - this.newest, this.callsIn.length);
     for (let step = 1; step <= steps; step += 1) {
       const index = (ordinal - steps + step) % this.callsIn.length;
-      this.callsTotal -= this.callsIn[index] ?? 0;
-      this.badTotal -= this.badIn[index] ?? 0;
+      this.callsHeld -= this.callsIn[index] ?? 0;
+      this.badHeld -= this.badIn[index] ?? 0;
       this.callsIn[index] = 0;
       this.badIn[index] = 0;
     }
     this.newest = ordinal;
+    this.index = ordinal % this.callsIn.length;
     this.newestEndsMs = (ordinal + 1) * this.bucketMs;
   }
 }

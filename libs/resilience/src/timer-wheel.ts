@@ -25,6 +25,7 @@ export abstract class WheelEntry {
  * It holds no clock: whoever drives it calls `advance` at `nextDueMs()` or later. Entries are never run early.
  */
 export class TimerWheel {
+  /** One list a slot; the last list is of those that are held. */
   private readonly heads: (WheelEntry | undefined)[];
   private cursor = 0;
   private count = 0;
@@ -32,9 +33,9 @@ export class TimerWheel {
   /** `tickMs` > 0 is the width of a slot; waits longer than tickMs × slots stay and are looked at once a turn. */
   constructor(
     private readonly tickMs = 16,
-    slots = 128,
+    private readonly slots = 128,
   ) {
-    this.heads = Array.from({ length: slots }, () => undefined);
+    this.heads = Array.from({ length: slots + 1 }, () => undefined);
   }
 
   /** Entries that wait. */
@@ -45,15 +46,32 @@ export class TimerWheel {
   /** Starts a wait, or moves one that runs. A time in the past is due at the next `advance`. */
   schedule(entry: WheelEntry, dueMs: number): void {
     if (entry.slot >= 0) this.cancel(entry);
-    const slot = Math.max(this.cursor, Math.floor(dueMs / this.tickMs)) % this.heads.length;
-    const head = this.heads[slot];
-    entry.dueMs = dueMs;
-    entry.slot = slot;
-    entry.previous = undefined;
-    entry.next = head;
-    if (head !== undefined) head.previous = entry;
-    this.heads[slot] = entry;
-    this.count += 1;
+    this.link(entry, dueMs, Math.max(this.cursor, Math.floor(dueMs / this.tickMs)) % this.slots);
+  }
+
+  /**
+   * Holds an entry whose beginning is not known yet: it waits, and is not due, until `release` says what time it is.
+   * `dueMs` is the length of its wait so far.
+   */
+  hold(entry: WheelEntry, delayMs: number): void {
+    if (entry.slot >= 0) this.cancel(entry);
+    this.link(entry, delayMs, this.slots);
+  }
+
+  /** The waits of the held entries begin now. Answers when the first of them ends; Infinity when there were none. */
+  release(nowMs: number): number {
+    let earliest = Infinity;
+    for (let entry = this.heads[this.slots]; entry !== undefined; entry = this.heads[this.slots]) {
+      const dueMs = nowMs + entry.dueMs;
+      this.schedule(entry, dueMs);
+      if (dueMs < earliest) earliest = dueMs;
+    }
+    return earliest;
+  }
+
+  /** Whether the entry is held: its `dueMs` is a length and not a time. */
+  holds(entry: WheelEntry): boolean {
+    return entry.slot === this.slots;
   }
 
   /** Does nothing when the entry does not wait. */
@@ -68,13 +86,13 @@ export class TimerWheel {
     this.count -= 1;
   }
 
-  /** Time of the earliest entry; Infinity when none waits. Looks at the entries near the cursor only, as a rule. */
+  /** Time of the earliest entry; Infinity when none waits but held ones. Looks at the entries near the cursor only, as a rule. */
   nextDueMs(): number {
     if (this.count === 0) return Infinity;
     let earliest = Infinity;
-    for (let step = 0; step < this.heads.length; step += 1) {
+    for (let step = 0; step < this.slots; step += 1) {
       const tick = this.cursor + step;
-      for (let entry = this.heads[tick % this.heads.length]; entry !== undefined; entry = entry.next) {
+      for (let entry = this.heads[tick % this.slots]; entry !== undefined; entry = entry.next) {
         if (entry.dueMs < earliest) earliest = entry.dueMs;
       }
       if (earliest < (tick + 1) * this.tickMs) return earliest;
@@ -95,12 +113,23 @@ export class TimerWheel {
     }
   }
 
+  private link(entry: WheelEntry, dueMs: number, slot: number): void {
+    const head = this.heads[slot];
+    entry.dueMs = dueMs;
+    entry.slot = slot;
+    entry.previous = undefined;
+    entry.next = head;
+    if (head !== undefined) head.previous = entry;
+    this.heads[slot] = entry;
+    this.count += 1;
+  }
+
   private collectDue(nowMs: number): WheelEntry[] {
     const due: WheelEntry[] = [];
     if (this.count === 0) return due;
-    const ticks = Math.min(Math.floor(nowMs / this.tickMs) - this.cursor + 1, this.heads.length);
+    const ticks = Math.min(Math.floor(nowMs / this.tickMs) - this.cursor + 1, this.slots);
     for (let step = 0; step < ticks; step += 1) {
-      const slot = (this.cursor + step) % this.heads.length;
+      const slot = (this.cursor + step) % this.slots;
       for (let entry = this.heads[slot]; entry !== undefined; entry = entry.next) {
         if (entry.dueMs <= nowMs) due.push(entry);
       }

@@ -1,4 +1,4 @@
-import type { Cancel, Host } from '@bulwark/resilience';
+import { type Cancel, type Host, TICK_MS, type Ticker } from '@bulwark/resilience';
 import { seededRandom } from './seeded-random.js';
 
 export interface FakeHostOptions {
@@ -6,6 +6,8 @@ export interface FakeHostOptions {
   readonly startMs?: number;
   /** Default: `seededRandom(1)`. */
   readonly random?: () => number;
+  /** True: it has a ticker that reads the clock every `TICK_MS` of fake time. Default: none, so that every time is exact. */
+  readonly ticks?: boolean;
 }
 
 interface Timer {
@@ -20,10 +22,12 @@ export class FakeHost implements Host {
   private timeMs: number;
   private order = 0;
   private readonly timers = new Set<Timer>();
+  readonly ticker?: Ticker;
 
   constructor(options: FakeHostOptions = {}) {
     this.timeMs = options.startMs ?? 0;
     this.random = options.random ?? seededRandom(1);
+    if (options.ticks === true) this.ticker = this.ticking();
   }
 
   readonly nowMs = (): number => this.timeMs;
@@ -74,6 +78,31 @@ export class FakeHost implements Host {
     return new Promise((resolve) => {
       setImmediate(resolve);
     });
+  }
+
+  private ticking(): Ticker {
+    let lastMs: number | undefined;
+    let tasks: ((nowMs: number) => void)[] = [];
+    const tick = (): void => {
+      lastMs = tasks.length > 0 ? this.timeMs : undefined;
+      const due = tasks;
+      tasks = [];
+      if (lastMs !== undefined) this.after(TICK_MS, tick);
+      for (const task of due) task(this.timeMs);
+    };
+    const start = (): number => {
+      if (lastMs !== undefined) return lastMs;
+      lastMs = this.timeMs;
+      this.after(TICK_MS, tick);
+      return lastMs;
+    };
+    return {
+      nowMs: start,
+      atNextTick: (task) => {
+        start();
+        tasks.push(task);
+      },
+    };
   }
 
   private next(untilMs: number): Timer | undefined {

@@ -1,0 +1,197 @@
+import { Abortable, type RunningAttempt } from './attempt-run.js';
+import type { BreakerGate } from './breaker-gate.js';
+import type { CallAdapter, CallRequest, CallResult, ValueAdapter } from './call.js';
+import { CallExecution } from './call-execution.js';
+import { concluded } from './call-results.js';
+import type { CallWork } from './call-task.js';
+import { classifyAnswer } from './classify.js';
+import type { CompiledPolicy } from './compiled-policy.js';
+import type { GuardShared } from './guard-shared.js';
+import { TICK_MS } from './host.js';
+import { judgeAnswer } from './judging.js';
+import type { WheelEntry } from './timer-wheel.js';
+
+type Ending<T> = CallResult<T> | T | Promise<CallResult<T> | T>;
+
+/**
+ * Makes a call at once when nothing stands in its way: its breaker is closed, a slot is free, nobody listens for its
+ * cancellation, no remembered answer has a part in it. Undefined = something does, and nothing was taken or counted.
+ */
+export function beginDirectly<T>(
+  shared: GuardShared,
+  request: CallRequest,
+  adapter: CallAdapter<T>,
+): DirectCall<T> | undefined {
+  const { policy, bulkhead, host } = shared;
+  if (!policy.direct || request.signal !== undefined || adapter.callerHold !== undefined) return undefined;
+  if (policy.lastGood !== undefined && request.cacheKey !== undefined) return undefined;
+  const { deadlineMs } = request;
+  if (deadlineMs !== undefined && deadlineMs <= 0) return undefined;
+  const precise = policy.precise || deadlineMs !== undefined || host.ticker === undefined;
+  const nowMs = precise ? host.nowMs() : host.ticker.nowMs();
+  const gate = shared.gateFor(request, nowMs);
+  let epoch = 0;
+  if (gate !== undefined) {
+    epoch = gate.passage(nowMs);
+    if (epoch === 0) return undefined;
+  }
+  if (!bulkhead.free) return undefined;
+  bulkhead.enter();
+  const { totals } = shared;
+  totals.calls += 1;
+  totals.attempts += 1;
+  shared.budget?.firstAttempt(nowMs);
+  const call = new DirectCall(shared, request, adapter, gate);
+  call.epoch = epoch;
+  call.startedMs = nowMs;
+  call.precise = precise;
+  call.timeoutMs = deadlineMs === undefined ? policy.attemptMs : policy.attemptUnder(deadlineMs);
+  return call;
+}
+
+/**
+ * The first attempt of such a call. Nearly every call ends well; then it has cost no permit and no timer and, under a
+ * ticker, no reading of the clock. With any other end it becomes a `CallExecution` whose first attempt it was.
+ */
+export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEntry {
+  dueMs = 0;
+  slot = -1;
+  previous: WheelEntry | undefined = undefined;
+  next: WheelEntry | undefined = undefined;
+  startedMs = 0;
+  timeoutMs = 0;
+  /** Its times are exact, and not those of a tick. */
+  precise = true;
+  /** Of the closed breaker it began in. */
+  epoch = 0;
+  /** The call answers a value and not a result; its adapter is a `ValueAdapter`. */
+  wantsValue = false;
+  private readonly policy: CompiledPolicy;
+  private run: CallWork<T>['run'] | undefined = undefined;
+  private settle: ((end: Ending<T>) => void) | undefined = undefined;
+
+  constructor(
+    private readonly shared: GuardShared,
+    private readonly request: CallRequest,
+    private readonly adapter: CallAdapter<T>,
+    private readonly gate: BreakerGate | undefined,
+  ) {
+    super();
+    this.policy = shared.policy;
+  }
+
+  get number(): number {
+    return 1;
+  }
+
+  get probe(): boolean {
+    return false;
+  }
+
+  get waiting(): boolean {
+    return this.slot >= 0;
+  }
+
+  get full(): boolean {
+    const { attemptMs, totalMs } = this.policy.settings.timeout;
+    if (attemptMs !== undefined) return this.timeoutMs >= attemptMs;
+    const { deadlineMs } = this.request;
+    return deadlineMs === undefined || !(deadlineMs < totalMs);
+  }
+
+  /** Makes the attempt. Answers a `CallResult`, or a value where one is wanted. */
+  start(run: CallWork<T>['run']): Promise<CallResult<T> | T> {
+    this.run = run;
+    if (this.timeoutMs === Infinity) return this.startUnbounded(run);
+    const { timer } = this.shared;
+    if (this.precise) timer.start(this, this.startedMs + this.timeoutMs);
+    else timer.startAtTick(this, this.timeoutMs);
+    return new Promise((settle) => {
+      this.settle = settle;
+      try {
+        run(this).then(
+          (value) => {
+            if (!this.over) settle(this.answered(value));
+          },
+          (error: unknown) => {
+            if (!this.over) settle(this.threw(error));
+          },
+        );
+      } catch (error) {
+        settle(this.threw(error));
+      }
+    });
+  }
+
+  /** The timer's: the attempt has had its time. */
+  due(nowMs: number): void {
+    this.startedMs = this.dueMs - this.timeoutMs;
+    this.settle?.(this.goOn((execution) => execution.due(nowMs)));
+  }
+
+  /** Without a timeout nothing but the attempt's own end ends the call: its promise serves. */
+  private startUnbounded(run: CallWork<T>['run']): Promise<CallResult<T> | T> {
+    try {
+      return run(this).then(
+        (value) => this.answered(value),
+        (error: unknown) => this.threw(error),
+      );
+    } catch (error) {
+      return Promise.resolve(this.threw(error));
+    }
+  }
+
+  private answered(value: T): Ending<T> {
+    const { shared, policy, gate } = this;
+    const judgement = judgeAnswer(shared, this.adapter, value);
+    const { kind, meaning } = classifyAnswer(judgement, policy.failures);
+    if (kind === 'failure' || (meaning !== 'ok' && meaning !== 'refused')) {
+      return this.goOn((execution) => execution.judged(this, value, judgement));
+    }
+    this.over = true;
+    if (this.slot >= 0) shared.timer.cancel(this);
+    if (gate !== undefined) this.leave(gate, kind);
+    shared.bulkhead.release();
+    shared.totals.fresh += 1;
+    return this.wantsValue ? value : { kind: 'fresh', value, attempts: 1, policy: policy.label };
+  }
+
+  /** By the ticker an end is dated by the tick to come: a success must not look older than it is. */
+  private leave(gate: BreakerGate, kind: 'success' | 'ignored'): void {
+    const { host } = this.shared;
+    if (this.precise || host.ticker === undefined) {
+      const nowMs = host.nowMs();
+      gate.ended(this.epoch, { kind, durationMs: nowMs - this.startedMs }, nowMs);
+    } else {
+      gate.ended(
+        this.epoch,
+        kind === 'success' ? QUICK_SUCCESS : QUICK_NEUTRAL,
+        host.ticker.nowMs() + TICK_MS,
+      );
+    }
+  }
+
+  private threw(error: unknown): Ending<T> {
+    return this.goOn((execution) => execution.threw(this, error));
+  }
+
+  /** With this attempt as its first, under way until now. */
+  private goOn(how: (execution: CallExecution<T>) => void): Promise<CallResult<T> | T> {
+    const { shared, policy, gate, epoch, request, adapter, run } = this;
+    if (run === undefined) throw new Error('a call goes on that was not begun');
+    if (!this.precise && this.waiting) {
+      // Known by the tick that came after it. A call that has met none has all of its time before it.
+      this.startedMs = shared.timer.beganMs(this, this.timeoutMs) ?? shared.host.nowMs();
+    }
+    shared.timer.cancel(this);
+    const result = new Promise<CallResult<T>>((settle) => {
+      const execution = new CallExecution(shared, { request, adapter, run, settle }, this.startedMs, policy);
+      execution.adopt(this, gate, epoch);
+      how(execution);
+    });
+    return this.wantsValue ? concluded(result, adapter as ValueAdapter<T>) : result;
+  }
+}
+
+const QUICK_SUCCESS = { kind: 'success', durationMs: 0 } as const;
+const QUICK_NEUTRAL = { kind: 'ignored', durationMs: 0 } as const;
