@@ -1,5 +1,6 @@
-import { type InterceptorOptions, type Metadata, status as Status, type StatusObject } from '@grpc/grpc-js';
+import { type Metadata, status as Status, type StatusObject } from '@grpc/grpc-js';
 import type { Attempt, CallerHold } from '@bulwark/resilience';
+import type { CallMethod } from './call-method.js';
 import { GrpcEndError, type GrpcAnswer } from './grpc-end.js';
 import { plainStatus } from './grpc-outcome.js';
 import type { InterceptedCall } from './grpc-types.js';
@@ -9,12 +10,10 @@ import type { SentMessages } from './sent-messages.js';
 /** What an attempt needs of the call it is made for. */
 export interface AttemptTask {
   readonly sent: SentMessages;
-  /** Begins the call below. */
-  readonly open: (options: InterceptorOptions) => InterceptedCall;
-  readonly options: InterceptorOptions;
+  /** Makes the call below. */
+  readonly open: () => InterceptedCall;
+  readonly method: CallMethod;
   readonly metadata: Metadata;
-  /** Keep the bytes of a single answer. */
-  readonly remember: boolean;
   /** The engine ends the attempt at its timeout; false = nobody does. */
   readonly enforced: boolean;
   readonly nowMs: () => number;
@@ -38,11 +37,9 @@ export class GrpcAttempt {
   #next = 0;
   #writing = false;
   #halfClosed = false;
-  #unwritable = false;
   #headers: Metadata | undefined;
   #answers = 0;
   #message: unknown = null;
-  #bytes: Buffer | undefined;
   #settle!: { resolve: (answer: GrpcAnswer) => void; reject: (error: Error) => void };
 
   constructor(attempt: Attempt, task: AttemptTask) {
@@ -58,7 +55,7 @@ export class GrpcAttempt {
       this.#settle = { resolve, reject };
       const { signal } = this.#attempt;
       const task = this.#task;
-      this.#inner = task.open({ ...task.options, method_definition: this.#measuredMethod() });
+      this.#inner = task.open();
       signal.addEventListener('abort', () => this.#abandon(), { once: true });
       this.#inner.start(task.metadata, {
         onReceiveMetadata: (headers) => this.#received(headers),
@@ -91,7 +88,7 @@ export class GrpcAttempt {
   }
 
   get #streams(): boolean {
-    return this.#task.options.method_definition.responseStream;
+    return this.#task.method.responseStream;
   }
 
   /** One message at a time: the calls below hold a single one while they are being set up. */
@@ -121,30 +118,9 @@ export class GrpcAttempt {
     this.sending();
   }
 
-  /** The method with a serialiser that tells sizes, and whose fault it is when there is none. */
-  #measuredMethod(): InterceptorOptions['method_definition'] {
-    const method = this.#task.options.method_definition;
-    const requestSerialize = (message: unknown): Buffer => {
-      try {
-        const bytes = method.requestSerialize(message);
-        this.#task.sent.measured(this.#next - 1, bytes.byteLength);
-        return bytes;
-      } catch (error) {
-        this.#unwritable = true;
-        throw error;
-      }
-    };
-    if (!this.#task.remember) return { ...method, requestSerialize };
-    const responseDeserialize = (bytes: Buffer): unknown => {
-      this.#bytes = bytes;
-      return method.responseDeserialize(bytes) as unknown;
-    };
-    return { ...method, requestSerialize, responseDeserialize };
-  }
-
   #received(headers: Metadata): void {
     if (this.#over) return;
-    const { requestStream } = this.#task.options.method_definition;
+    const { requestStream } = this.#task.method;
     // A stream's application may wait for them before it goes on; a unary one has nothing to do meanwhile.
     if (requestStream || this.#streams) this.#task.onHeaders(headers);
     else this.#headers = headers;
@@ -165,7 +141,7 @@ export class GrpcAttempt {
     }
     this.#message = message;
     // A second answer would be the server's mistake; it is found by reading on.
-    if (this.#task.options.method_definition.requestStream) this.#inner?.startRead();
+    if (this.#task.method.requestStream) this.#inner?.startRead();
   }
 
   #ended(end: StatusObject): void {
@@ -173,16 +149,23 @@ export class GrpcAttempt {
     if (end.code === Status.OK) {
       this.#close();
       const { resolve } = this.#settle;
-      resolve({ status: end, headers: this.#headers, message: this.#message, bytes: this.#bytes });
+      const task = this.#task;
+      resolve({ status: end, headers: this.#headers, message: this.#message, bytes: task.method.lastBytes });
       return;
     }
     const timeUp = end.code === Status.DEADLINE_EXCEEDED && this.#timeIsUp();
     // The engine is about to say so itself, and it knows whose time it was.
     if (timeUp && this.#task.enforced) return;
     this.#close();
-    this.#settle.reject(
-      new GrpcEndError(end, this.#unwritable ? 'request' : timeUp ? 'deadline' : undefined),
-    );
+    const own = timeUp ? 'deadline' : this.#isUnwritable(end) ? 'request' : undefined;
+    this.#settle.reject(new GrpcEndError(end, own));
+  }
+
+  /** The transport says so in words alone, and a server that relays its own such failure says the same. */
+  #isUnwritable({ code, details }: StatusObject): boolean {
+    if (code !== Status.INTERNAL || !details.startsWith('Request message serialization failure'))
+      return false;
+    return this.#task.method.sizeOf(this.#task.sent.at(this.#next - 1)?.message) === Infinity;
   }
 
   #timeIsUp(): boolean {
@@ -207,7 +190,7 @@ export class GrpcAttempt {
 
   #look(): void {
     if (this.#over) return;
-    const { requestStream } = this.#task.options.method_definition;
+    const { requestStream } = this.#task.method;
     const { sent, wantsRead } = this.#task;
     // In both directions at once nobody can tell who waits for whom, but by what is not taken.
     const holding = this.#streams ? !wantsRead() : requestStream && !sent.halfClosed && !this.#writing;

@@ -1,6 +1,7 @@
 import { InterceptingCall, type Interceptor } from '@grpc/grpc-js';
-import { type GrpcEnvironment, GuardedGrpcCall } from './guarded-grpc-call.js';
+import { GuardedGrpcCall } from './guarded-grpc-call.js';
 import type { GrpcOptions } from './grpc-options.js';
+import type { GrpcEnvironment } from './prepared-call.js';
 
 /** A client interceptor that runs every call of its client under the policies. */
 export function grpcInterceptor(environment: GrpcEnvironment, client: GrpcOptions = {}): Interceptor {

@@ -1,4 +1,4 @@
-import type { Metadata, StatusObject } from '@grpc/grpc-js';
+import { type Metadata, status as Status, type StatusObject } from '@grpc/grpc-js';
 import type { Judgement } from '@bulwark/resilience';
 import { LAST_GOOD_MAX_BYTES } from '../last-good-key.js';
 import { GRPC_METADATA, judgeGrpc, readMetadata } from '../judge-grpc.js';
@@ -10,7 +10,7 @@ export interface GrpcAnswer {
   readonly headers: Metadata | undefined;
   /** Of a call with a single answer; null = none came. */
   readonly message: unknown;
-  /** The message as it came, where it may be remembered: an object that was handed out may have been changed. */
+  /** The message as it came, where answers are caught to be remembered. */
   readonly bytes: Buffer | undefined;
 }
 
@@ -34,14 +34,20 @@ export class GrpcEndError extends Error {
 
 export function judgeAnswered({ status, bytes }: GrpcAnswer): Judgement {
   const read = readMetadata(status.metadata);
-  const whole = bytes !== undefined && bytes.byteLength <= LAST_GOOD_MAX_BYTES;
   // What a layer below had from its memory is no fresh answer.
-  return { ...judgeGrpc(status.code, read), keep: whole && !read(GRPC_METADATA.degraded) };
+  const keep =
+    bytes !== undefined && bytes.byteLength <= LAST_GOOD_MAX_BYTES && !read(GRPC_METADATA.degraded);
+  return { ...judgeGrpc(status.code, read), keep };
 }
 
 /** An error that is no status: the attempt could not even be begun, say on a closed channel. It is nobody's failure. */
-export function judgeEnded(error: unknown): Judgement {
+export function judgeEnded(error: unknown, countsCancelled: boolean): Judgement {
   if (!(error instanceof GrpcEndError) || error.own === 'request') return {};
-  const judgement = judgeGrpc(error.status.code, readMetadata(error.status.metadata));
-  return error.own === 'deadline' ? { ...judgement, ignore: true } : judgement;
+  const { code, metadata } = error.status;
+  const judgement = judgeGrpc(code, readMetadata(metadata));
+  if (error.own === 'deadline') return { ...judgement, ignore: true };
+  // The application did not cancel it, or the engine would have ended it: a server that went away did, and a fallback
+  // may stand in.
+  const wentAway = code === Status.CANCELLED && !countsCancelled;
+  return wentAway ? { ...judgement, failure: true, ignore: true } : judgement;
 }

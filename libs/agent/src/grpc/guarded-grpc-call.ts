@@ -1,54 +1,25 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import type { EventEmitter } from 'node:events';
 import {
   type InterceptorOptions,
   type Metadata,
   type NextCall,
+  propagate,
   status as Status,
   type StatusObject,
 } from '@grpc/grpc-js';
-import type {
-  Attempt,
-  CallAdapter,
-  CallerHold,
-  CallFailure,
-  CallRequest,
-  DegradedReason,
-} from '@bulwark/resilience';
-import type { CallPlan } from '../guarded-fetch.js';
-import { attemptHeaders, HEADER } from '../headers.js';
+import type { Attempt, CallAdapter, CallerHold, CallFailure, DegradedReason } from '@bulwark/resilience';
 import { GRPC_METADATA } from '../judge-grpc.js';
+import { CallMethod } from './call-method.js';
 import { GrpcAttempt } from './grpc-attempt.js';
 import { type GrpcAnswer, judgeAnswered, judgeEnded } from './grpc-end.js';
 import { type GrpcFailure, type GrpcGuard, type GrpcOptions, guardOf } from './grpc-options.js';
-import { grpcRequest, mayBeRemembered, ownDeadlineUnixMs } from './grpc-request.js';
 import { type Outcome, outcomeOf, plainStatus } from './grpc-outcome.js';
+import { ownDeadlineUnixMs } from './grpc-request.js';
 import { hostOfTarget } from './grpc-target.js';
 import type { CallListener, InterceptedCall, MessageContext } from './grpc-types.js';
+import { type GrpcEnvironment, prepareCall, type PreparedCall } from './prepared-call.js';
 import { grpcCacheKey } from './remembered-answer.js';
 import { SentMessages } from './sent-messages.js';
-
-export interface GrpcEnvironment {
-  readonly plan: (service: string, operation: string) => CallPlan;
-  /** Marks of the call this process is answering at the moment. */
-  readonly inherited: () => { readonly callerAttempt?: number };
-  readonly traceId: () => string | undefined;
-  /** Monotonic. */
-  readonly nowMs: () => number;
-  readonly unixMs: () => number;
-}
-
-/** What was chosen for a call before it is made. */
-interface Prepared {
-  readonly service: string;
-  readonly plan: CallPlan;
-  readonly request: CallRequest;
-  readonly callerAttempt: number;
-  /** Its answer may be remembered. */
-  readonly remember: boolean;
-  readonly metadata: Metadata;
-  /** Works where the application made the call: attempts are begun by timers and by other calls' ends. */
-  readonly within: ReturnType<typeof AsyncLocalStorage.snapshot>;
-}
 
 const NO_HOLD: CallerHold = { heldMs: 0, holding: false };
 
@@ -63,10 +34,11 @@ export class GuardedGrpcCall implements InterceptedCall {
   readonly #options: InterceptorOptions;
   readonly #nextCall: NextCall;
   readonly #guard: GrpcGuard;
-  readonly #abort = new AbortController();
+  readonly #method: CallMethod;
   readonly #sent: SentMessages;
+  readonly #abort = new AbortController();
   #listener: CallListener = {};
-  #prepared: Prepared | undefined;
+  #prepared: PreparedCall | undefined;
   #begun = false;
   #attempt: GrpcAttempt | undefined;
   /** Made to ask for the channel's target; it serves as the attempt of an unguarded call. */
@@ -87,17 +59,24 @@ export class GuardedGrpcCall implements InterceptedCall {
     this.#options = call.options;
     this.#nextCall = call.nextCall;
     this.#guard = guardOf(call.options);
-    this.#sent = new SentMessages(true, call.options.method_definition.requestStream);
+    this.#method = new CallMethod(call.options.method_definition);
+    this.#sent = new SentMessages(this.#method.requestStream ? this.#method.sizeOf : undefined);
   }
 
   start(metadata: Metadata, listener: CallListener = {}): void {
     this.#listener = listener;
+    const service = this.#guard.service ?? this.#client.service ?? this.#hostOfTarget();
     const { signal } = this.#guard;
     if (signal?.aborted === true) this.#onSignal();
     else signal?.addEventListener('abort', this.#onSignal, { once: true });
-    this.#prepared = this.#prepare(metadata);
+    this.#parent?.on('cancelled', this.#onParent);
+    const call = { service, options: this.#options, metadata, guard: this.#guard };
+    this.#prepared = prepareCall(this.#environment, this.#client, call);
+    const { plan, repeatable } = this.#prepared;
+    if (!repeatable) this.#sent.letGo();
+    if (plan.settings !== undefined) this.#dropSpare();
     // A remembered answer is named by its request, which is not here yet.
-    if (!this.#prepared.remember || this.#sent.halfClosed || this.#cancelledAs !== undefined) this.#begin();
+    if (!this.#remembers || this.#sent.halfClosed || this.#cancelledAs !== undefined) this.#begin();
   }
 
   sendMessage(message: unknown): void {
@@ -121,7 +100,7 @@ export class GuardedGrpcCall implements InterceptedCall {
   }
 
   startRead(): void {
-    if (!this.#streams) return;
+    if (!this.#method.responseStream) return;
     this.#wantsRead = true;
     this.#attempt?.reading();
   }
@@ -142,30 +121,16 @@ export class GuardedGrpcCall implements InterceptedCall {
   }
 
   readonly #onSignal = (): void => this.cancelWithStatus(Status.CANCELLED, 'Cancelled by its signal');
+  readonly #onParent = (): void => this.cancelWithStatus(Status.CANCELLED, 'Cancelled by its parent call');
 
-  get #streams(): boolean {
-    return this.#options.method_definition.responseStream;
+  /** The call whose cancellation is this one's too. */
+  get #parent(): EventEmitter | undefined {
+    const { parent, propagate_flags: flags = propagate.DEFAULTS } = this.#options;
+    return (flags & propagate.CANCELLATION) === 0 ? undefined : parent;
   }
 
-  /** A single request and a single answer. */
-  get #unary(): boolean {
-    return !this.#streams && !this.#options.method_definition.requestStream;
-  }
-
-  #prepare(metadata: Metadata): Prepared {
-    const { inherited, plan: planOf, unixMs } = this.#environment;
-    const guard = this.#guard;
-    const service = guard.service ?? this.#client.service ?? this.#hostOfTarget();
-    const call = { options: this.#options, metadata, guard, nowUnixMs: unixMs() };
-    const request = grpcRequest(call, this.#client);
-    const plan = planOf(service, request.operation);
-    const callerAttempt = Math.max(request.callerAttempt ?? 1, inherited().callerAttempt ?? 1);
-    if (callerAttempt > 1 || !mayBeRepeated(plan, request)) this.#sent.letGo();
-    if (plan.settings !== undefined) this.#dropSpare();
-    const remember =
-      this.#unary && plan.lastGood !== undefined && mayBeRemembered(request, guard, this.#client);
-    const within = AsyncLocalStorage.snapshot();
-    return { service, plan, request, callerAttempt, remember, metadata, within };
+  get #remembers(): boolean {
+    return this.#method.unary && this.#prepared?.remember === true;
   }
 
   /** Only a call knows its channel's target. */
@@ -176,71 +141,60 @@ export class GuardedGrpcCall implements InterceptedCall {
   }
 
   #begin(): void {
-    if (this.#begun || this.#prepared === undefined) return;
+    const prepared = this.#prepared;
+    if (this.#begun || prepared === undefined) return;
     this.#begun = true;
-    const { plan, request } = this.#prepared;
-    const cacheKey = this.#cacheKey(this.#prepared);
-    const whole = { ...request, signal: this.#abort.signal, ...(cacheKey !== undefined && { cacheKey }) };
+    const { plan, service } = prepared;
+    const cacheKey = this.#cacheKey(prepared);
+    const { signal } = this.#abort;
+    const request = { ...prepared.request, signal, ...(cacheKey !== undefined && { cacheKey }) };
     plan
-      .execute(whole, (attempt) => this.#run(attempt, this.#options.method_definition.path), this.#adapter())
+      .execute(request, (attempt) => this.#run(prepared, attempt, this.#method.path), this.#adapter(prepared))
       .then(
-        (result) => this.#finish(outcomeOf(this.#service, result, this.#environment.traceId())),
+        (result) => this.#finish(outcomeOf(service, result, this.#environment.traceId())),
         (error: unknown) => this.#finish({ status: plainStatus(Status.INTERNAL, String(error)) }),
       );
   }
 
-  get #service(): string {
-    return this.#prepared?.service ?? '';
+  #cacheKey({ plan, metadata }: PreparedCall): string | undefined {
+    if (!this.#remembers || plan.lastGood === undefined) return undefined;
+    this.#method.catchAnswers();
+    if (this.#guard.cacheKey !== undefined) return JSON.stringify(['grpc', this.#guard.cacheKey]);
+    const { message } = this.#sent.at(0) ?? {};
+    return grpcCacheKey(this.#method, { message, metadata }, plan.lastGood.varyBy);
   }
 
-  #cacheKey({ remember, plan, request, metadata }: Prepared): string | undefined {
-    if (!remember || plan.lastGood === undefined) return undefined;
-    if (this.#guard.cacheKey !== undefined) return this.#guard.cacheKey;
-    const message = this.#sent.at(0)?.message;
-    return grpcCacheKey({ ...request, message, metadata }, this.#options, plan.lastGood.varyBy);
-  }
-
-  #adapter(): CallAdapter<GrpcAnswer> {
+  #adapter(prepared: PreparedCall): CallAdapter<GrpcAnswer> {
     const { fallback } = this.#guard;
-    const simplified = this.#unary ? simplifiedOperation(this.#prepared?.plan) : undefined;
+    const { unary, responseStream } = this.#method;
+    const countsCancelled = prepared.plan.settings?.failures.grpc.has('CANCELLED') === true;
     return {
       judge: judgeAnswered,
-      judgeError: judgeEnded,
+      judgeError: (error) => judgeEnded(error, countsCancelled),
       callerHold: () => this.#attempt?.hold() ?? NO_HOLD,
       spent: () => (this.#delivered ? 'delivered' : this.#sent.whole ? 'nothing' : 'sent'),
       makesStatic: false,
-      ...(simplified !== undefined && {
-        simplified: (operation: string, _request: CallRequest, attempt: Attempt) =>
-          this.#run(attempt, `/${operation}`),
-      }),
+      ...(unary &&
+        prepared.simplified !== undefined && {
+          simplified: (operation: string, _request: unknown, attempt: Attempt) =>
+            this.#run(prepared, attempt, `/${operation}`),
+        }),
       ...(fallback !== undefined &&
-        !this.#streams && {
+        !responseStream && {
           fallback: (cause: CallFailure<GrpcAnswer>, reason: DegradedReason) =>
-            this.#standIn(fallback, { status: outcomeOf(this.#service, cause).status, reason }),
+            standIn(prepared, fallback, { status: outcomeOf(prepared.service, cause).status, reason }),
         }),
     };
   }
 
-  async #standIn(fallback: (failure: GrpcFailure) => unknown, failure: GrpcFailure): Promise<GrpcAnswer> {
-    const message: unknown = await this.#prepared?.within(fallback, failure);
-    return { status: plainStatus(Status.OK, ''), headers: undefined, message, bytes: undefined };
-  }
-
-  #run(attempt: Attempt, path: string): Promise<GrpcAnswer> {
-    const { within, metadata, callerAttempt, plan, remember } = this.#prepared as Prepared;
-    const attempted = metadata.clone();
-    const { [HEADER.attempt]: number } = attemptHeaders(attempt, callerAttempt);
-    if (number !== undefined) attempted.set(GRPC_METADATA.attempt, number);
-    const { idempotencyKey } = this.#guard;
-    if (idempotencyKey !== undefined) attempted.set(GRPC_METADATA.idempotencyKey, idempotencyKey);
-    return within(() => {
+  #run(prepared: PreparedCall, attempt: Attempt, path: string): Promise<GrpcAnswer> {
+    return prepared.within(() => {
       const made = new GrpcAttempt(attempt, {
         sent: this.#sent,
-        open: (options) => this.#open(options),
-        options: this.#attemptOptions(attempt, path),
-        metadata: attempted,
-        remember,
-        enforced: plan.settings?.mode !== 'shadow',
+        method: this.#method,
+        open: () => this.#open(prepared.optionsOf(attempt), path),
+        metadata: prepared.metadataOf(attempt),
+        enforced: prepared.plan.settings?.mode !== 'shadow',
         nowMs: this.#environment.nowMs,
         wantsRead: () => this.#wantsRead,
         onHeaders: (headers) => this.#listener.onReceiveMetadata?.(headers),
@@ -251,25 +205,15 @@ export class GuardedGrpcCall implements InterceptedCall {
     });
   }
 
-  #attemptOptions(attempt: Attempt, path: string): InterceptorOptions {
-    const method = this.#options.method_definition;
-    const options = {
-      ...this.#options,
-      method_definition: path === method.path ? method : { ...method, path },
-    };
-    if (!Number.isFinite(attempt.timeoutMs)) return options;
-    const endUnixMs = Math.ceil(this.#environment.unixMs() + Math.max(0, attempt.timeoutMs));
-    return { ...options, deadline: Math.min(endUnixMs, ownDeadlineUnixMs(this.#options)) };
-  }
-
-  #open(options: InterceptorOptions): InterceptedCall {
+  #open(options: InterceptorOptions, path: string): InterceptedCall {
     const spare = this.#spare;
-    this.#spare = undefined;
-    if (spare === undefined) return this.#nextCall(options);
-    // It has the caller's own deadline, and none of a call that is being answered.
-    if (options.deadline === undefined || options.deadline === ownDeadlineUnixMs(this.#options)) return spare;
-    spare.cancelWithStatus(Status.CANCELLED, 'Not used');
-    return this.#nextCall(options);
+    // It has the caller's own deadline, and not the earlier one of a call that is being answered.
+    if (spare !== undefined && ownDeadlineUnixMs(options) >= ownDeadlineUnixMs(this.#options)) {
+      this.#spare = undefined;
+      return spare;
+    }
+    this.#dropSpare();
+    return this.#method.as(path, () => this.#nextCall(options));
   }
 
   #hand(message: unknown): void {
@@ -281,19 +225,21 @@ export class GuardedGrpcCall implements InterceptedCall {
     this.#listener.onReceiveMessage?.(message);
   }
 
-  /** In ticks of their own: what the application throws is its own uncaught error, and takes nothing of the rest away. */
   #finish(outcome: Outcome): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#guard.signal?.removeEventListener('abort', this.#onSignal);
+    this.#parent?.removeListener('cancelled', this.#onParent);
     this.#dropSpare();
-    const { headers, message, status, bytes } =
+    const { status, headers, message, bytes }: Outcome =
       this.#cancelledAs === undefined ? outcome : { status: this.#cancelledAs };
-    const method = this.#options.method_definition;
-    const answer: unknown = bytes === undefined ? message : method.responseDeserialize(bytes);
+    const degraded = status.metadata.get(GRPC_METADATA.degraded);
+    if (degraded.length > 0) this.#environment.noteDegraded(degraded.join(', '));
+    const answer: unknown = bytes === undefined ? message : this.#method.deserialize(bytes);
     const listener = this.#listener;
+    // In ticks of their own: what the application throws is its own uncaught error, and takes nothing of the rest away.
     if (headers !== undefined) process.nextTick(() => listener.onReceiveMetadata?.(headers));
-    if (!this.#streams) process.nextTick(() => listener.onReceiveMessage?.(answer ?? null));
+    if (!this.#method.responseStream) process.nextTick(() => listener.onReceiveMessage?.(answer ?? null));
     process.nextTick(() => listener.onReceiveStatus?.(status));
     process.nextTick(() => this.#sent.end());
   }
@@ -305,15 +251,11 @@ export class GuardedGrpcCall implements InterceptedCall {
   }
 }
 
-/** Whether the policy retries calls like this one at all; only then is what it sends kept. */
-function mayBeRepeated({ settings }: CallPlan, request: CallRequest): boolean {
-  const retry = settings?.retry;
-  if (retry === undefined || settings?.mode === 'shadow') return false;
-  return request.idempotencyKey !== undefined || retry.methods.has(request.method ?? '');
-}
-
-/** The policy's simplified operation, where it is one of gRPC's. */
-function simplifiedOperation(plan: CallPlan | undefined): string | undefined {
-  const found = plan?.settings?.fallbacks.find((fallback) => fallback.kind === 'simplified');
-  return found !== undefined && /^[^ /]+\/[^ /]+$/.test(found.operation) ? found.operation : undefined;
+async function standIn(
+  { within }: PreparedCall,
+  fallback: (failure: GrpcFailure) => unknown,
+  failure: GrpcFailure,
+): Promise<GrpcAnswer> {
+  const message: unknown = await within(fallback, failure);
+  return { status: plainStatus(Status.OK, ''), headers: undefined, message, bytes: undefined };
 }

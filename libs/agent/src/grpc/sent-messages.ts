@@ -21,18 +21,18 @@ export class SentMessages {
   /** From message `#first` on. */
   readonly #messages: Sent[] = [];
   #first = 0;
-  #kept: boolean;
-  readonly #bounded: boolean;
+  #kept = true;
+  readonly #measure: ((message: unknown) => number) | undefined;
   #bytes = 0;
-  /** Every message before it was measured. */
-  #measured = 0;
   /** Every message before it was written by some attempt. */
   #written = 0;
 
-  /** `keep`: another attempt may follow. `bounded`: any number of messages may come. */
-  constructor(keep: boolean, bounded: boolean) {
-    this.#kept = keep;
-    this.#bounded = bounded;
+  /**
+   * `measure` tells the size of a message in bytes; Infinity = it cannot be written. It is asked while messages are kept.
+   * Absent = there is a single one, and it is kept whatever its size.
+   */
+  constructor(measure?: (message: unknown) => number) {
+    this.#measure = measure;
   }
 
   /** Everything sent so far can be sent again. */
@@ -40,27 +40,16 @@ export class SentMessages {
     return this.#first === 0;
   }
 
-  /** The application waits for a message to be written. */
-  get waiting(): boolean {
-    return this.#written < this.#first + this.#messages.length;
-  }
-
   add(message: unknown, context: MessageContext): void {
     this.#messages.push({ message, flags: context.flags, callback: context.callback });
-    if (this.#bounded && this.#messages.length > KEPT_MAX_MESSAGES) this.letGo();
+    if (this.#measure === undefined || !this.#kept) return;
+    this.#bytes += this.#measure(message);
+    if (this.#bytes > KEPT_MAX_BYTES || this.#messages.length > KEPT_MAX_MESSAGES) this.letGo();
   }
 
   /** Undefined = the application has not sent so many. */
   at(index: number): { readonly message: unknown; readonly flags: number | undefined } | undefined {
     return this.#messages[index - this.#first];
-  }
-
-  /** The size of a message, known once it was serialised. */
-  measured(index: number, bytes: number): void {
-    if (index < this.#measured) return;
-    this.#measured = index + 1;
-    this.#bytes += bytes;
-    if (this.#bounded && this.#bytes > KEPT_MAX_BYTES) this.letGo();
   }
 
   /** The transport took it. */
