@@ -1,4 +1,11 @@
-import { connect, judgeHttp, silentLogger, type Bulwark, type EngineEvent } from '@bulwark/agent';
+import {
+  connect,
+  judgeHttp,
+  silentLogger,
+  type Bulwark,
+  type EngineEvent,
+  type FallbackCause,
+} from '@bulwark/agent';
 import { machineMs } from './clock.js';
 import { httpGet, type HttpAnswer } from './http-call.js';
 import type { AgentStats, CallerSettings, EpochCount } from './messages.js';
@@ -109,10 +116,10 @@ export class Caller {
       cacheKey: target.service,
       judge: (end: { value: HttpAnswer } | { error: unknown }) =>
         'value' in end ? judgeHttp(end.value.status, end.value.header, Date.now()) : undefined,
-      fallback: (fixed: { status: number; body: string }): HttpAnswer => ({
-        ...fixed,
-        header: () => undefined,
-      }),
+      fallback: ({ fixed, error }: FallbackCause): HttpAnswer => {
+        if (fixed === undefined) throw error;
+        return { ...fixed, header: () => undefined };
+      },
       onResult: (result: { kind: 'fresh' | 'degraded' | 'rejected' | 'failed' }) => {
         counts[result.kind] += 1;
       },

@@ -9,16 +9,27 @@ import type {
   Guard,
   Host,
 } from '@bulwark/resilience';
+import type { Interceptor, ServerInterceptor } from '@grpc/grpc-js';
 import { trace } from '@opentelemetry/api';
 import { randomUUID } from 'node:crypto';
-import { DeadlineError, RejectedError } from './agent-error.js';
 import { agentState, type AgentState, type Readiness } from './agent-state.js';
 import type { Bypass } from './bypass.js';
 import { CallContext, inherit } from './call-context.js';
 import type { CompleteOptions } from './connect-options.js';
 import { ControlLink, type LinkNews } from './control-link.js';
-import { guardedFetch, type CallPlan, type GuardedInit } from './guarded-fetch.js';
-import type { ReadHeader } from './headers.js';
+import { grpcInterceptor } from './grpc/grpc-client.js';
+import type { GrpcOptions } from './grpc/grpc-options.js';
+import {
+  grpcServerInterceptor,
+  type GrpcServerEnvironment,
+  type GrpcServerOptions,
+} from './grpc/grpc-server.js';
+import type { GrpcEnvironment } from './grpc/prepared-call.js';
+import type { CallEnvironment, CallPlan } from './call-plan.js';
+import { inCallersContext } from './callers-context.js';
+import { settle, standInOf, type FallbackCause } from './call-outcome.js';
+import { guardedFetch, type GuardedInit } from './guarded-fetch.js';
+import { degradedHeader, type ReadHeader } from './headers.js';
 import { plainAdapter } from './judge.js';
 import { passThrough } from './pass-through.js';
 import { PolicySet } from './policy-set.js';
@@ -42,8 +53,12 @@ export interface CallOptions<T> {
   readonly attributes?: Readonly<Record<string, string>>;
   /** What an answer or error means; undefined = the default: an answer is a success, an error a failure. */
   readonly judge?: Parameters<typeof plainAdapter<T>>[0];
-  /** Makes a value of the policy's static answer. Absent = a static answer cannot serve this call. */
-  readonly fallback?: (fixed: { status: number; body: string; contentType: string }) => T;
+  /**
+   * Stands in where the policy's fallbacks had no answer, and makes a value of its static one. Never under a `required`
+   * contract, in shadow mode, or without a policy. When it throws, the call ends with its original error. Absent = a
+   * static answer cannot serve this call.
+   */
+  readonly fallback?: (cause: FallbackCause) => T | Promise<T>;
   /** Hears how the call ended, for marks and logs. */
   readonly onResult?: (result: CallResult<T>) => void;
 }
@@ -121,9 +136,13 @@ export class Bulwark {
   ): Promise<T> {
     const request: CallRequest =
       options.operation === undefined ? { ...options, operation: '' } : (options as CallRequest);
-    const result = await this.execute(service, request, attempt, plainAdapter<T>(options.judge));
+    const plain = plainAdapter<T>(options.judge);
+    const { fallback } = options;
+    const adapter = fallback === undefined ? plain : { ...plain, ...standInOf(service, fallback) };
+    const result = await this.execute(service, request, attempt, adapter);
     options.onResult?.(result);
-    return settle(service, result, options.fallback);
+    if (result.kind === 'degraded') this.#context.noteDegraded(degradedHeader(service, result, traceId()));
+    return settle(service, result, fallback);
   }
 
   /** For adapters: how a call ended, never a throw. Marks of the call being answered fill what the request leaves out. */
@@ -150,18 +169,31 @@ export class Bulwark {
     };
   }
 
+  /** For adapters of HTTP. */
+  readonly environment: CallEnvironment = {
+    plan: (service, operation) => this.plan(service, operation),
+    inherited: () => this.#context.inherited(),
+    traceId,
+    unixMs: () => Date.now(),
+    noteDegraded: (list) => this.#context.noteDegraded(list),
+  };
+
   /** `fetch` under the policies; the service is the URL's host name. Refusals are answers with status 503 or 504. */
   readonly fetch = (input: string | URL | Request, init?: GuardedInit): Promise<Response> =>
-    guardedFetch(
-      {
-        plan: (service, operation) => this.plan(service, operation),
-        inherited: () => this.#context.inherited(),
-        traceId: () => trace.getActiveSpan()?.spanContext().traceId,
-        unixMs: () => Date.now(),
-      },
-      input,
-      init,
-    );
+    guardedFetch(this.environment, input, init);
+
+  /**
+   * An interceptor for grpc-js clients: their calls, streams too, run under the policies. The operation is
+   * "pkg.Service/Method"; refusals are statuses with metadata `bulwark-rejected`.
+   */
+  grpc(options: GrpcOptions = {}): Interceptor {
+    return grpcInterceptor(this.#grpcEnvironment, options);
+  }
+
+  /** An interceptor for grpc-js servers: `answering` for every call, and the marks of its answer. */
+  grpcServer(options: GrpcServerOptions = {}): ServerInterceptor {
+    return grpcServerInterceptor(this.#grpcEnvironment, options);
+  }
 
   /**
    * Runs the answering of one call: calls made meanwhile inherit its deadline and attempt number. `read` gives its
@@ -171,7 +203,10 @@ export class Bulwark {
     return this.#context.run(read, handler);
   }
 
-  /** Headers for a failing answer within `answering`: tells the caller's layer when retries are used up. */
+  /**
+   * Headers for the answer within `answering`, to be asked for when its head is written: which levels below were degraded,
+   * and whether their retries are used up. Empty when there is nothing to say.
+   */
   answerHeaders(): Record<string, string> {
     return this.#context.answerHeaders();
   }
@@ -214,19 +249,35 @@ export class Bulwark {
     return this.#closed;
   }
 
+  get #grpcEnvironment(): GrpcEnvironment & GrpcServerEnvironment {
+    return {
+      ...this.environment,
+      answering: (read, handler) => this.answering(read, handler),
+      answerHeaders: () => this.answerHeaders(),
+      nowMs: this.#parts.host.nowMs,
+    };
+  }
+
   #run<T>(guard: Guard | undefined, task: GuardedTask<T>): Promise<CallResult<T>> {
     return this.#context.active ? this.#runInherited(guard, task) : this.#runPlain(guard, task);
   }
 
   #runPlain<T>(guard: Guard | undefined, { request, attempt, adapter }: GuardedTask<T>) {
     if (guard === undefined) return passThrough(this.#parts.host, request, attempt, adapter);
-    return guard.call(request, attempt, adapter);
+    const { retry, bulkhead } = guard.settings;
+    // Only then is an attempt ever started by somebody else.
+    const later = retry !== undefined || bulkhead !== undefined;
+    return guard.call(request, later ? inCallersContext(attempt) : attempt, adapter);
   }
 
   async #runInherited<T>(guard: Guard | undefined, task: GuardedTask<T>): Promise<CallResult<T>> {
     const request = inherit(this.#context.inherited(), task.request);
     const result = await this.#runPlain(guard, { ...task, request });
-    if (result.kind === 'failed' && result.retriesExhausted) this.#context.noteExhausted();
+    const exhausted =
+      (result.kind === 'failed' && result.retriesExhausted) ||
+      // Without a policy nobody looked at what the answer says.
+      (result.kind === 'fresh' && result.policy === undefined && saysNoRetry(task.adapter, result.value));
+    if (exhausted) this.#context.noteExhausted();
     return result;
   }
 
@@ -246,24 +297,14 @@ interface GuardedTask<T> {
   readonly adapter: CallAdapter<T>;
 }
 
-/** The value of a call, or the error it ends with. */
-function settle<T>(service: string, result: CallResult<T>, fallback: CallOptions<T>['fallback']): T {
-  switch (result.kind) {
-    case 'fresh':
-      return result.value;
-    case 'degraded':
-      if (result.fixed === undefined) return result.value as T;
-      return fallback === undefined ? settle(service, result.cause, undefined) : fallback(result.fixed);
-    case 'rejected':
-      throw new RejectedError({ service, ...result });
-    case 'failed':
-      if (result.value !== undefined) return result.value;
-      if (result.timedOut) throw new DeadlineError({ service, ...result, cause: result.error });
-      throw thrownBy(service, result.error);
-  }
+function traceId(): string | undefined {
+  return trace.getActiveSpan()?.spanContext().traceId;
 }
 
-/** What the caller sees thrown: what the attempt threw, as it is; an answer judged a failure threw nothing. */
-function thrownBy(service: string, error: unknown): unknown {
-  return error ?? new Error(`the call to ${service} failed`);
+function saysNoRetry<T>(adapter: CallAdapter<T>, value: T): boolean {
+  try {
+    return adapter.judge(value).noRetry === true;
+  } catch {
+    return false;
+  }
 }

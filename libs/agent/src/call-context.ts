@@ -1,5 +1,6 @@
 import type { CallRequest } from '@bulwark/resilience';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { DegradedMembers } from './degraded-members.js';
 import { HEADER, readIncomingMarks, type IncomingMarks, type ReadHeader } from './headers.js';
 
 interface Incoming {
@@ -7,6 +8,8 @@ interface Incoming {
   /** Monotonic time at which the caller's patience ends; Infinity = it named none. */
   readonly endsAtMs: number;
   exhausted: boolean;
+  /** Absent until an answer was degraded. */
+  degraded?: DegradedMembers;
 }
 
 export interface Inherited {
@@ -27,7 +30,7 @@ export function inherit(inherited: Inherited, request: CallRequest): CallRequest
 
 /**
  * Joins the call a service is answering with the calls it makes meanwhile: the deadline and the attempt number go
- * down, "retries are used up" goes up. Without it each layer begins anew and retries multiply.
+ * down; "retries are used up" and what was degraded go up. Without it each layer begins anew and retries multiply.
  */
 export class CallContext {
   readonly #storage = new AsyncLocalStorage<Incoming>();
@@ -65,8 +68,20 @@ export class CallContext {
     if (incoming !== undefined) incoming.exhausted = true;
   }
 
-  /** Headers for a failing answer to the present call; empty when there is nothing to say. */
+  /** An answer to a call made for the present one was degraded, here or further down: its `Bulwark-Degraded`. */
+  noteDegraded(list: string | null | undefined): void {
+    if (!list) return;
+    const incoming = this.#storage.getStore();
+    if (incoming !== undefined) (incoming.degraded ??= new DegradedMembers()).add(list);
+  }
+
+  /** Headers for the answer to the present call; empty when there is nothing to say. */
   answerHeaders(): Record<string, string> {
-    return this.#storage.getStore()?.exhausted === true ? { [HEADER.retry]: 'exhausted' } : {};
+    const incoming = this.#storage.getStore();
+    const degraded = incoming?.degraded?.list;
+    return {
+      ...(incoming?.exhausted === true && { [HEADER.retry]: 'exhausted' }),
+      ...(degraded !== undefined && { [HEADER.degraded]: degraded }),
+    };
   }
 }

@@ -93,7 +93,7 @@ export function retryAfterSeconds(retryAfterMs: number | undefined): string {
 }
 
 /** One member of the RFC 8941 list in `Bulwark-Degraded`. */
-function degradedHeader(
+export function degradedHeader(
   upstream: string,
   degraded: Extract<CallResult<unknown>, { kind: 'degraded' }>,
   traceId: string | undefined,

@@ -4,7 +4,22 @@ export type { BypassState } from './bypass.js';
 export { type Bulwark, type CallOptions } from './bulwark.js';
 export { connect } from './connect.js';
 export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';
-export type { CallPlan, FetchGuard, GuardedInit } from './guarded-fetch.js';
+export {
+  grpcGuard,
+  idempotencyLevels,
+  type GrpcFailure,
+  type GrpcGuard,
+  type GrpcOptions,
+  type IdempotencyLevel,
+} from './grpc/grpc-options.js';
+export type { GrpcPeer } from './grpc/grpc-peer.js';
+export type { GrpcServerOptions } from './grpc/grpc-server.js';
+export { CallerPace } from './caller-pace.js';
+export type { FallbackCause } from './call-outcome.js';
+export { describeCall, type CallEnvironment, type CallPlan, type FetchGuard } from './call-plan.js';
+export { DegradedMembers, joinMembers } from './degraded-members.js';
+export type { GuardedInit } from './fetch-call.js';
+export { isFinalStatus } from './final-status.js';
 export {
   attemptHeaders,
   degradedMarks,

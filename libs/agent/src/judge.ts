@@ -28,14 +28,16 @@ export function judgeError(error: unknown): Judgement {
 }
 
 const SUCCESS: Judgement = {};
-const PLAIN: Pick<CallAdapter<unknown>, 'judge' | 'judgeError'> = { judge: () => SUCCESS, judgeError };
+/** A static answer is text: without the caller's own fallback it is no value of the call's. */
+const PLAIN: CallAdapter<unknown> = { judge: () => SUCCESS, judgeError, makesStatic: false };
 
 /** The adapter of `bulwark.call`: a value is a success, an error is judged. `judge` overrides it where it answers. */
 export function plainAdapter<T>(
   judge?: (end: { value: T } | { error: unknown }) => Judgement | undefined,
 ): CallAdapter<T> {
-  if (judge === undefined) return PLAIN;
+  if (judge === undefined) return PLAIN as CallAdapter<T>;
   return {
+    makesStatic: false,
     judge: (value) => judge({ value }) ?? SUCCESS,
     judgeError: (error) => judge({ error }) ?? judgeError(error),
   };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ReadHeader } from './headers.js';
+import { HEADER, type ReadHeader } from './headers.js';
 
 /** A body larger than this is passed on and not remembered. */
 export const LAST_GOOD_MAX_BYTES = 256 * 1024;
@@ -22,10 +22,14 @@ export function lastGoodKey(
   return JSON.stringify([call.method, call.url, identityOf(call.header), ...varied]);
 }
 
-/** Whether an answer may be kept: a full success that does not forbid it. */
+/**
+ * Whether an answer may be kept: a full success that does not forbid it, is not degraded itself, and has an end (a
+ * stream of events would be waited for instead of passed on).
+ */
 export function mayBeKept(status: number, header: ReadHeader): boolean {
-  const forbidden = /(^|,)\s*no-store\s*(,|$)/i.test(header('cache-control') ?? '');
-  return status >= 200 && status < 300 && status !== 206 && !forbidden;
+  if (status < 200 || status >= 300 || status === 206 || header(HEADER.degraded)) return false;
+  if (/^\s*text\/event-stream\b/i.test(header('content-type') ?? '')) return false;
+  return !/(^|,)\s*no-store\s*(,|$)/i.test(header('cache-control') ?? '');
 }
 
 /** Who asks; "" = nobody is named. */

@@ -42,6 +42,15 @@ describe('a call that no policy matches', () => {
     expect(host.timers.size).toBe(0);
   });
 
+  it('is not broken by a judge that throws', async () => {
+    const broken = plainAdapter<string>(() => {
+      throw new Error('a judge');
+    });
+    const down = () => Promise.reject(new Error('down'));
+    const result = await passThrough(fakeHost(), { operation: '' }, down, broken);
+    expect(result).toMatchObject({ kind: 'failed', error: { message: 'down' }, retriesExhausted: false });
+  });
+
   it('ends at the caller’s deadline, and its attempt is told', async () => {
     const host = fakeHost();
     let signal: AbortSignal | undefined;
@@ -105,7 +114,7 @@ describe('what a thrown error means when nobody said', () => {
   it('is found in its status, its gRPC code or its connection, and is else a failure', () => {
     expect(judgeError(Object.assign(new Error(), { status: 404 }))).toEqual({ httpStatus: 404 });
     expect(judgeError(Object.assign(new Error(), { statusCode: 503 }))).toEqual({ httpStatus: 503 });
-    expect(judgeError(Object.assign(new Error(), { code: 14, details: 'away' }))).toEqual({
+    expect(judgeError(Object.assign(new Error(), { code: 14, details: 'away' }))).toMatchObject({
       grpcStatus: 'UNAVAILABLE',
     });
     expect(judgeError(Object.assign(new Error(), { code: 'ECONNRESET' }))).toEqual({ transport: 'reset' });

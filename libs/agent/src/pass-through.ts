@@ -27,7 +27,16 @@ export async function passThrough<T>(
       return fresh(await run(new UnguardedAttempt(Infinity)));
     return await bounded(host, request, run);
   } catch (error) {
-    return failed({ error, retriesExhausted: adapter.judgeError(error).noRetry === true });
+    return failed({ error, retriesExhausted: saysNoRetry(adapter, error) });
+  }
+}
+
+/** A judge that throws has said nothing. */
+function saysNoRetry<T>(adapter: CallAdapter<T>, error: unknown): boolean {
+  try {
+    return adapter.judgeError(error).noRetry === true;
+  } catch {
+    return false;
   }
 }
 

@@ -52,11 +52,13 @@ export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: num
     task.settle(shadowAnswer(shared, { judgement, value }));
   };
   const threw = (error: unknown): void => {
-    ended({ how: 'threw', judgement: judgeThrown(shared, task.adapter, error) });
+    const judgement = judgeThrown(shared, task.adapter, error);
+    ended({ how: 'threw', judgement });
+    const retriesExhausted = judgement.noRetry === true;
     const cancelled = signal?.aborted === true;
     if (cancelled) shared.totals.cancelled += 1;
     else shared.totals.failed += 1;
-    task.settle({ ...failedCall<T>({ value: undefined, error }, once), cancelled });
+    task.settle({ ...failedCall<T>({ value: undefined, error }, once), cancelled, retriesExhausted });
   };
   try {
     task.run(attempt).then(answered, threw);
@@ -80,10 +82,10 @@ function shadowAnswer<T>(
   );
   if (meaning === 'unavailable') {
     shared.totals.failed += 1;
-    return failedCall(
-      { value: answer.value, error: undefined },
-      { attempts: 1, policy: shared.policy.label },
-    );
+    const call = { attempts: 1, policy: shared.policy.label };
+    // What a lower layer said goes upward, whatever this one does about it.
+    const retriesExhausted = answer.judgement.noRetry === true;
+    return { ...failedCall({ value: answer.value, error: undefined }, call), retriesExhausted };
   }
   shared.totals.fresh += 1;
   return { kind: 'fresh', value: answer.value, attempts: 1, policy: shared.policy.label };

@@ -1,0 +1,1 @@
+export { undiciInterceptor, type InterceptorOptions } from './undici-interceptor.js';
