@@ -197,6 +197,15 @@ describe('defaults', () => {
     });
   });
 
+  it('of a limit that follows the load: gradient; none and absent are the same', () => {
+    const adaptive = (value?: string) =>
+      compiled({ bulkhead: { maxConcurrent: 5, ...(value !== undefined && { adaptive: value }) } }).guard
+        .bulkhead;
+    expect(adaptive('gradient')).toMatchObject({ maxConcurrent: 5, adaptive: 'gradient' });
+    expect(adaptive('none')).toEqual(adaptive());
+    expect(adaptive()).not.toHaveProperty('adaptive');
+  });
+
   it('of fallbacks', () => {
     const { fallbacks } = compiled({
       fallback: [

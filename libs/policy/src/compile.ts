@@ -134,6 +134,7 @@ function compileBulkhead(
     maxConcurrent: bulkhead.maxConcurrent,
     maxQueued,
     maxWaitMs: bulkhead.maxWait === undefined ? longest : msOf(bulkhead.maxWait),
+    ...(bulkhead.adaptive === 'gradient' ? { adaptive: 'gradient' as const } : {}),
   };
 }
 

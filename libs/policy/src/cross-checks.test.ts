@@ -172,10 +172,4 @@ describe('what can never work is refused with the reason', () => {
       ],
     ]);
   });
-
-  it.each(['gradient', 'aimd'])('a limit that follows the load by %s, for now', (adaptive) => {
-    expect(found({ bulkhead: { maxConcurrent: 1, adaptive } })).toEqual([
-      ['spec.bulkhead.adaptive', `${adaptive} is not available yet`],
-    ]);
-  });
 });

@@ -44,6 +44,10 @@ describe('warnings', () => {
       'spec.circuitBreaker.probe.timeout',
     ]);
     expect(warned({ bulkhead: { maxConcurrent: 1, maxWait: '1s' } })).toEqual(['spec.bulkhead.maxWait']);
+    expect(warned({ bulkhead: { maxConcurrent: 1, adaptive: 'gradient' } })).toEqual([
+      'spec.bulkhead.adaptive',
+    ]);
+    expect(warned({ bulkhead: { maxConcurrent: 2, adaptive: 'gradient' } })).toEqual([]);
     expect(warned({ bulkhead: { maxConcurrent: 1, maxQueued: 1, maxWait: '2s' } })).toEqual([
       'spec.bulkhead.maxWait',
     ]);

@@ -68,6 +68,17 @@ function breakerWarnings({ spec }: ResiliencePolicy): Warning[] {
 
 function bulkheadWarnings({ spec }: ResiliencePolicy): Warning[] {
   const { bulkhead } = spec;
+  const found: Warning[] = [];
+  if (bulkhead?.adaptive === 'gradient' && bulkhead.maxConcurrent === 1) {
+    found.push(
+      warning(['bulkhead', 'adaptive'], 'has no effect with maxConcurrent 1: the limit is never less'),
+    );
+  }
+  return [...found, ...waitWarnings(spec)];
+}
+
+function waitWarnings(spec: ResiliencePolicy['spec']): Warning[] {
+  const { bulkhead } = spec;
   if (bulkhead?.maxWait === undefined) return [];
   const path = ['bulkhead', 'maxWait'];
   if ((bulkhead.maxQueued ?? 0) === 0)

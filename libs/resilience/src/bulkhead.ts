@@ -1,3 +1,5 @@
+import { AdaptiveLimit, type AttemptSample } from './adaptive-limit.js';
+
 /** One call that waits for a slot. It is its own list node: queueing allocates nothing. */
 export interface Waiter {
   /** Written by the bulkhead only. */
@@ -14,6 +16,8 @@ export interface BulkheadLimits {
   /** Infinity = no limit. */
   readonly maxConcurrent: number;
   readonly maxQueued: number;
+  /** `gradient`: the limit follows what the dependency can take, between 1 and `maxConcurrent`. Absent = it is fixed. */
+  readonly adaptive?: 'gradient';
 }
 
 export type BulkheadAnswer = 'taken' | 'queued' | 'full';
@@ -28,8 +32,23 @@ export class Bulkhead {
   private taken = 0;
   private waiters = 0;
   private handing = false;
+  private adaptive: AdaptiveLimit | undefined;
+  /** What is in force now: `maxConcurrent`, or less of it. */
+  private max = 0;
 
-  constructor(private limits: BulkheadLimits) {}
+  constructor(private limits: BulkheadLimits) {
+    this.setLimits(limits);
+  }
+
+  /** How many may be in flight now; Infinity = no limit. */
+  get limit(): number {
+    return this.max;
+  }
+
+  /** True = the limit follows the load: give it every attempt's end by `sample`. */
+  get adapts(): boolean {
+    return this.adaptive !== undefined;
+  }
 
   get inFlight(): number {
     return this.taken;
@@ -42,12 +61,13 @@ export class Bulkhead {
   /** The numbers a person needs who was refused. */
   numbers(): string {
     const { maxConcurrent, maxQueued } = this.limits;
-    return `in flight ${this.taken} of ${maxConcurrent}, waiting ${this.waiters} of ${maxQueued}`;
+    const most = this.adaptive === undefined ? '' : ` (adaptive, at most ${maxConcurrent})`;
+    return `in flight ${this.taken} of ${this.max}${most}, waiting ${this.waiters} of ${maxQueued}`;
   }
 
   /** True = `acquire` would take a slot at once. */
   get free(): boolean {
-    return this.waiters === 0 && this.taken < this.limits.maxConcurrent;
+    return this.waiters === 0 && this.taken < this.max;
   }
 
   /** Takes a slot, or a place in the queue (`granted` will be called, unless cancelled), or neither. */
@@ -70,6 +90,13 @@ export class Bulkhead {
   /** Takes a slot whatever the limit: a call that only is watched. Released like any other. */
   enter(): void {
     this.taken += 1;
+  }
+
+  /** How an attempt with a slot ended, for a limit that follows the load. Right before its `release`. */
+  sample(sample: AttemptSample, nowMs: number): void {
+    if (this.adaptive === undefined) return;
+    this.adaptive.ended(sample, this.taken, nowMs);
+    this.max = this.adaptive.limit;
   }
 
   /** Gives one slot back and hands it on. */
@@ -96,8 +123,16 @@ export class Bulkhead {
 
   /** New limits in place: places in the queue and slots in use stay; more room is used at once. */
   update(limits: BulkheadLimits): void {
-    this.limits = limits;
+    this.setLimits(limits);
     this.handOn();
+  }
+
+  private setLimits(limits: BulkheadLimits): void {
+    this.limits = limits;
+    if (limits.adaptive === undefined) this.adaptive = undefined;
+    else if (this.adaptive === undefined) this.adaptive = new AdaptiveLimit(limits.maxConcurrent);
+    else this.adaptive.setMax(limits.maxConcurrent);
+    this.max = this.adaptive?.limit ?? limits.maxConcurrent;
   }
 
   /** A call that ends as it begins releases inside `granted`: the loop takes that up, and the stack stays flat. */
@@ -105,7 +140,7 @@ export class Bulkhead {
     if (this.handing) return;
     this.handing = true;
     try {
-      while (this.head !== undefined && this.taken < this.limits.maxConcurrent) {
+      while (this.head !== undefined && this.taken < this.max) {
         const next = this.head;
         this.cancel(next);
         this.taken += 1;

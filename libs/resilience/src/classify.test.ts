@@ -33,8 +33,9 @@ test('S2.11: a caller’s own error is neutral and reaches the caller, unless it
 });
 
 test('"not now" that is not listed is neutral, and a fallback may stand in', () => {
-  expect(answered({ httpStatus: 429 })).toEqual({ kind: 'ignored', meaning: 'unavailable' });
-  expect(threw({ grpcStatus: 'RESOURCE_EXHAUSTED' })).toEqual({ kind: 'ignored', meaning: 'unavailable' });
+  const overload = { kind: 'ignored', meaning: 'unavailable', overload: true };
+  expect(answered({ httpStatus: 429 })).toEqual(overload);
+  expect(threw({ grpcStatus: 'RESOURCE_EXHAUSTED' })).toEqual(overload);
   const few = { ...failures, statuses: new Set([503]) };
   expect(classify({ how: 'answered', judgement: { httpStatus: 500 } }, few).meaning).toBe('unavailable');
 });
@@ -42,6 +43,9 @@ test('"not now" that is not listed is neutral, and a fallback may stand in', () 
 test('a relayed rejection is not the relayer’s failure', () => {
   const relayed = { httpStatus: 503, ignore: true, noRetry: true };
   expect(answered(relayed)).toEqual({ kind: 'ignored', meaning: 'unavailable' });
+  for (const below of [{ httpStatus: 429 }, { grpcStatus: 'RESOURCE_EXHAUSTED' }]) {
+    expect(answered({ ...below, ignore: true })).toEqual({ kind: 'ignored', meaning: 'unavailable' });
+  }
 });
 
 test('C011: an error nobody classified is neutral', () => {

@@ -26,14 +26,17 @@ export interface Classified {
   /** For breaker, budget and objectives. */
   readonly kind: OutcomeKind;
   readonly meaning: Meaning;
+  /** The dependency itself said that it was too much, though that counts as nobody's failure: 429, RESOURCE_EXHAUSTED. */
+  readonly overload: true | undefined;
 }
 
-const OK: Classified = { kind: 'success', meaning: 'ok' };
-const FAILED: Classified = { kind: 'failure', meaning: 'unavailable' };
-const REFUSED: Classified = { kind: 'ignored', meaning: 'refused' };
+const OK: Classified = { kind: 'success', meaning: 'ok', overload: undefined };
+const FAILED: Classified = { kind: 'failure', meaning: 'unavailable', overload: undefined };
+const REFUSED: Classified = { kind: 'ignored', meaning: 'refused', overload: undefined };
 /** No answer, and not the dependency's fault: a relayed rejection, a deadline of the caller's, a status not listed. */
-const NEUTRAL: Classified = { kind: 'ignored', meaning: 'unavailable' };
-const CANCELLED: Classified = { kind: 'ignored', meaning: 'cancelled' };
+const NEUTRAL: Classified = { kind: 'ignored', meaning: 'unavailable', overload: undefined };
+const OVERLOAD: Classified = { kind: 'ignored', meaning: 'unavailable', overload: true };
+const CANCELLED: Classified = { kind: 'ignored', meaning: 'cancelled', overload: undefined };
 
 /** gRPC statuses that mean "try elsewhere or later", as opposed to "no". */
 const GRPC_UNAVAILABLE: ReadonlySet<string> = new Set([
@@ -74,9 +77,13 @@ function classifyJudgement(judgement: Judgement, failures: FailureSettings): Cla
     (httpStatus !== undefined && failures.statuses.has(httpStatus)) ||
     (grpcStatus !== undefined && failures.grpc.has(grpcStatus));
   if (failed) return judgement.ignore === true ? NEUTRAL : FAILED;
-  if (httpStatus !== undefined && httpStatus >= 400) return httpUnavailable(httpStatus) ? NEUTRAL : REFUSED;
+  if (httpStatus !== undefined && httpStatus >= 400) {
+    if (httpStatus === 429 && judgement.ignore !== true) return OVERLOAD;
+    return httpUnavailable(httpStatus) ? NEUTRAL : REFUSED;
+  }
   if (grpcStatus === 'CANCELLED') return CANCELLED;
   if (grpcStatus !== undefined && grpcStatus !== 'OK') {
+    if (grpcStatus === 'RESOURCE_EXHAUSTED' && judgement.ignore !== true) return OVERLOAD;
     return GRPC_UNAVAILABLE.has(grpcStatus) ? NEUTRAL : REFUSED;
   }
   if (judgement.ignore === true) return REFUSED;

@@ -50,8 +50,9 @@ function breakerText({ circuitBreaker, mode }: Spec): string {
 
 function bulkheadText({ bulkhead }: Spec): string {
   if (bulkhead === undefined) return NO_DATA;
-  const { maxConcurrent, maxQueued = 0 } = bulkhead;
-  return maxQueued === 0 ? String(maxConcurrent) : `${maxConcurrent}+${maxQueued}`;
+  const { maxConcurrent, maxQueued = 0, adaptive } = bulkhead;
+  const most = adaptive === 'gradient' ? `≤${maxConcurrent}` : String(maxConcurrent);
+  return maxQueued === 0 ? most : `${most}+${maxQueued}`;
 }
 
 function fallbackText({ fallback = [] }: Spec): string {

@@ -42,7 +42,7 @@ export function callEntries({ compiled: { guard }, span, percent }: Effective): 
       'Bulkhead',
       bulkhead === undefined
         ? 'none: no limit'
-        : `${bulkhead.maxConcurrent} at once, ${bulkhead.maxQueued} queued${bulkhead.maxQueued === 0 ? '' : ` for up to ${span(bulkhead.maxWaitMs)}`}, in each process`,
+        : `${bulkhead.adaptive === undefined ? '' : 'at most '}${bulkhead.maxConcurrent} at once${bulkhead.adaptive === undefined ? '' : ' (by gradient)'}, ${bulkhead.maxQueued} queued${bulkhead.maxQueued === 0 ? '' : ` for up to ${span(bulkhead.maxWaitMs)}`}, in each process`,
     ],
   ];
 }

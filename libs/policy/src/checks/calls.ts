@@ -1,10 +1,10 @@
 import { DEFAULTS } from '../defaults.js';
-import { problem, valueText, type Problem } from '../problem.js';
+import { valueText, type Problem } from '../problem.js';
 import { given, refuse, type Reader } from './reader.js';
 
-/** Timeouts, back-off and bulkhead. */
+/** Timeouts and back-off. */
 export function callProblems(read: Reader): Problem[] {
-  return [...timeouts(read), ...backoff(read), ...bulkheadAdaptive(read)];
+  return [...timeouts(read), ...backoff(read)];
 }
 
 function timeouts(read: Reader): Problem[] {
@@ -23,17 +23,4 @@ function backoff(read: Reader): Problem[] {
   if (base === undefined || max === undefined || base.ms <= max.ms) return [];
   const path = ['spec', 'retry', 'backoff', read.has('spec', 'retry', 'backoff', 'base') ? 'base' : 'max'];
   return [refuse(read, path, `base (${base.text}) is above max (${max.text})`, 'base at most max')];
-}
-
-function bulkheadAdaptive(read: Reader): Problem[] {
-  const path = ['spec', 'bulkhead', 'adaptive'];
-  const adaptive = read.text(...path);
-  if (adaptive !== 'gradient' && adaptive !== 'aimd') return [];
-  return [
-    problem(path, 'forbidden', {
-      message: `${adaptive} is not available yet`,
-      allowed: 'none',
-      value: adaptive,
-    }),
-  ];
 }

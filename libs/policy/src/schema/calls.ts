@@ -96,8 +96,8 @@ export const bulkhead = object('How many calls may be under way in one process. 
     ),
     maxWait: duration('How long one may wait. Absent = until its deadline.', '1ms', '1h'),
     adaptive: oneOf(
-      'How the limit follows the load. none: it is fixed. gradient, aimd: not available yet. Absent = none.',
-      ['none', 'gradient', 'aimd'],
+      'How the limit follows what the dependency can take. none: it is maxConcurrent. gradient: between 1 and maxConcurrent, by the gradient of durations against the unloaded one; it begins at 10, shrinks when calls queue in the dependency, time out or are told "too many", and grows when it is reached. Not for long streams. Absent = none.',
+      ['none', 'gradient'],
     ),
   },
 });
