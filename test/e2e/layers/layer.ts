@@ -14,6 +14,11 @@ export interface SeenCall {
   readonly traceparent: string | null;
 }
 
+/** What a call had left when it reached the service, milliseconds; NaN = nobody said. */
+export function deadlineOf(call: SeenCall | undefined): number {
+  return Number(call?.deadlineMs ?? NaN);
+}
+
 /** A service in a process of its own, whose log is its standard output. */
 export interface Service {
   readonly name: string;
