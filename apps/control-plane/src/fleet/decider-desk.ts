@@ -120,15 +120,20 @@ export class DeciderDesk {
     return outbox;
   }
 
-  /** An agent belongs to the way it came last; what an older way says of it is ignored. */
+  /**
+   * An agent belongs to the way it came last; what an older way says of it is ignored. A replica that has not noticed
+   * yet that an agent moved may claim it once more, and then give it up: whoever goes on to bring its reports has it.
+   */
   private way(source: () => ForwardStream | 'here'): FleetLink {
+    const agentUp = (agent: AgentIdentity): void => {
+      this.sources.set(agent.id, source());
+      this.host.agentUp(agent);
+    };
     return {
-      agentUp: (agent) => {
-        this.sources.set(agent.id, source());
-        this.host.agentUp(agent);
-      },
+      agentUp,
       agentDown: (agent) => this.gone(agent, source()),
       report: (agent, report) => {
+        if (!this.sources.has(agent.id)) agentUp(agent);
         if (this.sources.get(agent.id) === source()) this.host.report(agent, report);
       },
     };

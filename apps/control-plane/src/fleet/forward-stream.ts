@@ -13,11 +13,13 @@ export interface ForwardStreamOptions {
   counted(result: string, count: number): void;
 }
 
-/** The deciding replica's end of another replica's stream. While it is blocked the newest verdict of each key waits. */
+/** The deciding replica's end of another replica's stream. While it is blocked the newest word on each key waits. */
 export class ForwardStream {
   /** Ids of the agents this replica speaks for. */
   readonly agents = new Map<string, AgentIdentity>();
   private readonly waiting = new Map<string, Verdict>();
+  /** Not left to the verdict's end of life: what is forced lives for days. */
+  private readonly removals = new Map<string, NonNullable<Verdict['key']>>();
   private blocked = false;
 
   constructor(private readonly options: ForwardStreamOptions) {
@@ -27,9 +29,15 @@ export class ForwardStream {
 
   broadcast(update: VerdictBroadcast): void {
     if (!this.blocked) return this.write({ $case: 'verdicts', value: update });
-    for (const verdict of update.verdicts) if (verdict.key) this.waiting.set(keyId(verdict.key), verdict);
-    // A removal that waits is made good by the verdict's end of life.
-    for (const key of update.removed) this.waiting.delete(keyId(key));
+    for (const verdict of update.verdicts) {
+      if (verdict.key === undefined) continue;
+      this.waiting.set(keyId(verdict.key), verdict);
+      this.removals.delete(keyId(verdict.key));
+    }
+    for (const key of update.removed) {
+      this.waiting.delete(keyId(key));
+      this.removals.set(keyId(key), key);
+    }
   }
 
   poll(poll: Poll, agents: readonly string[]): void {
@@ -71,10 +79,11 @@ export class ForwardStream {
 
   private drained(): void {
     this.blocked = false;
-    if (this.waiting.size === 0) return;
-    const verdicts = [...this.waiting.values()];
+    if (this.waiting.size + this.removals.size === 0) return;
+    const value = { verdicts: [...this.waiting.values()], removed: [...this.removals.values()] };
     this.waiting.clear();
-    this.write({ $case: 'verdicts', value: { verdicts, removed: [] } });
+    this.removals.clear();
+    this.write({ $case: 'verdicts', value });
   }
 
   private write(message: NonNullable<ForwardResponse['message']>): void {
