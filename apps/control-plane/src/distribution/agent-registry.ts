@@ -63,7 +63,12 @@ export class AgentRegistry {
     const slots = this.slots.get(namespace) ?? new Slots();
     this.slots.set(namespace, slots);
     const own = slots.take();
-    return { slot: own * place.count + place.index, release: () => slots.give(own) };
+    const release = (): void => {
+      slots.give(own);
+      // Names of namespaces come from agents: none is kept for good.
+      if (slots.isUnused) this.slots.delete(namespace);
+    };
+    return { slot: own * place.count + place.index, release };
   }
 
   add(session: AgentSession): void {

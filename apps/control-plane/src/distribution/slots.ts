@@ -3,6 +3,11 @@ export class Slots {
   private readonly free: number[] = [];
   private next = 0;
 
+  /** Every number that was taken was given back. */
+  get isUnused(): boolean {
+    return this.next === 0;
+  }
+
   take(): number {
     return this.free.pop() ?? this.next++;
   }

@@ -7,6 +7,8 @@ export interface UpdateBytes {
 }
 
 const MAX_KEPT = 256;
+/** Of all that are kept: whole snapshots of thousands of policies have megabytes each. */
+const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 /**
  * Makes the bytes of updates. Agents that need the same message get the same bytes, serialised once; its nonce names the
@@ -14,6 +16,7 @@ const MAX_KEPT = 256;
  */
 export class UpdateEncoder {
   private readonly kept = new Map<string, UpdateBytes>();
+  private keptBytes = 0;
   private count = 0;
 
   /** @param prefix makes nonces of one process differ from another's */
@@ -34,9 +37,24 @@ export class UpdateEncoder {
     };
     const bytes = Buffer.from(ConnectResponse.encode({ message: { $case: 'update', value } }).finish());
     const made = { nonce, bytes };
-    this.kept.set(key, made);
-    if (this.kept.size > MAX_KEPT) this.kept.delete(this.kept.keys().next().value ?? '');
+    this.keep(key, made);
     return made;
+  }
+
+  /** The oldest go, but never the one that was just made. */
+  private keep(key: string, made: UpdateBytes): void {
+    this.kept.set(key, made);
+    this.keptBytes += made.bytes.length;
+    for (const [oldest, { bytes }] of this.kept) {
+      if (oldest === key || (this.kept.size <= MAX_KEPT && this.keptBytes <= MAX_KEPT_BYTES)) return;
+      this.kept.delete(oldest);
+      this.keptBytes -= bytes.length;
+    }
+  }
+
+  /** Bytes kept for further agents. */
+  get size(): number {
+    return this.keptBytes;
   }
 }
 
