@@ -27,20 +27,21 @@ export function validated(
 ): Validated {
   const first = kind.validate(value);
   if (first.object !== undefined) return { object: first.object, warnings: [] };
-  const unknown = first.problems.filter(isAboutFields);
+  const unknown = first.problems.filter(isUnknown);
   if (mode === 'Strict' || unknown.length === 0) throw refusal(first.problems, kind, name);
   const second = kind.validate(without(value, unknown));
   if (second.object === undefined) throw refusal(second.problems, kind, name);
   return { object: second.object, warnings: mode === 'Warn' ? unknown.map(fieldText) : [] };
 }
 
-function isAboutFields({ reason }: FieldProblem): boolean {
-  return reason === 'unknown' || reason === 'duplicate';
+/** A duplicate is an entry of a list here: leaving it out would be another list. */
+function isUnknown({ reason }: FieldProblem): boolean {
+  return reason === 'unknown';
 }
 
 function refusal(problems: readonly FieldProblem[], kind: StoredKind, name: string): ApiError {
   const causes = problems.map(causeOf);
-  if (problems.every(isAboutFields)) {
+  if (problems.every(isUnknown)) {
     const list = problems.map(fieldText).join(', ');
     return new ApiError(
       'BadRequest',

@@ -19,13 +19,14 @@ export function parseJson(bytes: Buffer): unknown {
       `the body is not valid JSON: ${error instanceof SyntaxError ? error.message : 'not UTF-8'}`,
     );
   }
-  refuseUnsafe(value, 0);
+  refuseUnsafe(value);
   return value;
 }
 
-function refuseUnsafe(value: unknown, depth: number): void {
+/** Keys that reach into prototypes, and depth that would overflow a stack later. */
+export function refuseUnsafe(value: unknown, depth = 0): void {
   if (typeof value !== 'object' || value === null) return;
-  if (depth >= MAX_DEPTH) throw badRequest(`the body is nested deeper than ${MAX_DEPTH} levels`);
+  if (depth >= MAX_DEPTH) throw badRequest(`it is nested deeper than ${MAX_DEPTH} levels`);
   for (const [key, child] of Object.entries(value)) {
     if (!Array.isArray(value) && FORBIDDEN.has(key)) throw badRequest(`the key "${key}" is not allowed`);
     refuseUnsafe(child, depth + 1);

@@ -1,5 +1,5 @@
 import { StoreError, type Entry, type Store } from '@bulwark/store';
-import { alreadyExists, conflict, notFound, type Subject } from '../errors/api-error.js';
+import { alreadyExists, ApiError, conflict, notFound, type Subject } from '../errors/api-error.js';
 import { withResourceVersion, type ApiObject } from './api-object.js';
 import { jsonEquals } from './json-value.js';
 import type { StoredKind } from './stored-kind.js';
@@ -8,6 +8,8 @@ import type { StoredKind } from './stored-kind.js';
 export type Change = (existing: ApiObject) => ApiObject | undefined;
 
 const ATTEMPTS = 12;
+/** What the store takes as one value. */
+const MAX_OBJECT_BYTES = 1024 * 1024;
 /** What can be a segment of a key: nothing that is not a name is stored. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
@@ -33,7 +35,7 @@ export class ObjectStore {
   async create(object: ApiObject): Promise<ApiObject> {
     const { namespace, name } = object.metadata;
     const key = this.key(namespace, name);
-    const value = JSON.stringify(object);
+    const value = storedText(object);
     for (let attempt = 1; ; attempt += 1) {
       try {
         const result = await this.store.commit({
@@ -69,7 +71,7 @@ export class ObjectStore {
       if (next !== undefined && sameStored(next, existing)) {
         return { object: existing, deleted: false, revision: entry.modRevision };
       }
-      tried = next === undefined ? undefined : JSON.stringify(next);
+      tried = next === undefined ? undefined : storedText(next);
       const revision = await this.commitChange(entry, tried);
       if (revision === undefined) continue;
       const object = withResourceVersion(next ?? existing, revision);
@@ -96,6 +98,13 @@ export class ObjectStore {
   private subject(name: string): Subject {
     return { plural: this.kind.plural, kind: this.kind.kind, name };
   }
+}
+
+function storedText(object: ApiObject): string {
+  const text = JSON.stringify(object);
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= MAX_OBJECT_BYTES) return text;
+  throw new ApiError('RequestEntityTooLarge', `the object would have ${bytes} bytes, more than 1 MiB`);
 }
 
 function isUnknownOutcome(error: unknown): boolean {

@@ -34,6 +34,28 @@ describe('a JSON patch', () => {
     expect(() => patch([{ op: 'add' }])).toThrow('operation 0');
   });
 
+  it('cannot make an object large by copying it into itself', () => {
+    const operations = Array.from({ length: 60 }, (_, index) => ({
+      op: 'copy',
+      from: '/spec',
+      path: `/spec/c${index}`,
+    }));
+    const fromMs = performance.now();
+    expect(() => patch(operations)({ spec: { a: 'x'.repeat(100) } })).toThrow('copies more than');
+    expect(performance.now() - fromMs).toBeLessThan(2_000);
+    expect(patch(operations.slice(0, 3))({ spec: {} })).toMatchObject({ spec: { c2: { c1: { c0: {} } } } });
+    expect(() => patch([{ op: 'copy', from: '/nowhere', path: '/a' }])({})).toThrow('operation 0 (copy /a)');
+  });
+
+  it('cannot nest an object without end', () => {
+    const operations = Array.from({ length: 100 }, (_, index) => ({
+      op: 'add',
+      path: '/a'.repeat(index + 1),
+      value: {},
+    }));
+    expect(() => patch(operations)({})).toThrow('64 levels');
+  });
+
   it('cannot reach a prototype', () => {
     const operations = [{ op: 'add', path: '/__proto__/polluted', value: true }];
     expect(() => patch(operations)({})).toThrow();

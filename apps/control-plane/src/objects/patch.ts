@@ -1,8 +1,10 @@
 import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import { ApiError, badRequest } from '../errors/api-error.js';
-import { isMap, type JsonMap } from './json-value.js';
+import { isMap, refuseUnsafe, type JsonMap } from './json-value.js';
 
 const MAX_OPERATIONS = 1_000;
+/** Of JSON text that the `copy` operations of one patch copy in all: each could double the object. */
+const MAX_COPIED = 1024 * 1024;
 
 export type Patch = (target: unknown) => unknown;
 
@@ -35,12 +37,35 @@ function jsonPatch(body: unknown): Patch {
   if (body.length > MAX_OPERATIONS) throw badRequest(`a JSON patch has at most ${MAX_OPERATIONS} operations`);
   const operations: Operation[] = body.map(operation);
   return (target) => {
-    try {
-      return fastJsonPatch.applyPatch(structuredClone(target), operations, true, false, true).newDocument;
-    } catch (error) {
-      throw patchFailed(error, operations);
+    let document: unknown = structuredClone(target);
+    let copied = 0;
+    for (const [index, one] of operations.entries()) {
+      copied += copiedBy(one, document);
+      if (copied > MAX_COPIED) throw badRequest(`the JSON patch copies more than ${MAX_COPIED} characters`);
+      document = applied(document, one, index);
     }
+    refuseUnsafe(document);
+    return document;
   };
+}
+
+function applied(document: unknown, one: Operation, index: number): unknown {
+  try {
+    return fastJsonPatch.applyOperation(document, one, true, true, true, index).newDocument;
+  } catch (error) {
+    throw patchFailed(error, { index, operation: one });
+  }
+}
+
+function copiedBy(one: Operation, document: unknown): number {
+  if (one.op !== 'copy') return 0;
+  try {
+    const value: unknown = fastJsonPatch.getValueByPointer(document, one.from);
+    return JSON.stringify(value)?.length ?? 0;
+  } catch {
+    // There is no such place: the operation itself is refused with that reason.
+    return 0;
+  }
 }
 
 function operation(value: unknown, index: number): Operation {
@@ -50,13 +75,11 @@ function operation(value: unknown, index: number): Operation {
   throw badRequest(`operation ${index} of the JSON patch needs "op" and "path"`);
 }
 
-function patchFailed(error: unknown, operations: readonly Operation[]): ApiError {
-  const { name, index } = error as { name?: string; index?: number };
-  const at = index === undefined ? undefined : operations[index];
-  const what =
-    at === undefined ? 'the JSON patch' : `operation ${index} (${at.op} ${at.path}) of the JSON patch`;
+function patchFailed(error: unknown, failed: { index: number; operation: Operation }): ApiError {
+  const { index, operation: one } = failed;
+  const { name } = error as { name?: string };
   const why = name === 'TEST_OPERATION_FAILED' ? 'the test failed' : 'it cannot be applied to this object';
-  return new ApiError('Invalid', `${what}: ${why}`, {
-    causes: [{ reason: 'FieldValueInvalid', field: at?.path ?? '', message: why }],
+  return new ApiError('Invalid', `operation ${index} (${one.op} ${one.path}) of the JSON patch: ${why}`, {
+    causes: [{ reason: 'FieldValueInvalid', field: one.path, message: why }],
   });
 }

@@ -1,6 +1,6 @@
 import type { ApiObject } from './api-object.js';
 
-/** One thing wrong with an object; `unknown` and `duplicate` are what field validation speaks of. */
+/** One thing wrong with an object; `unknown` is what field validation speaks of. */
 export interface FieldProblem {
   readonly reason: 'unknown' | 'required' | 'invalid' | 'forbidden' | 'duplicate';
   readonly path: string;
