@@ -1,5 +1,7 @@
 import { AcceptedWork } from './accepted-work.js';
 import type { CallTarget, Refused } from './call-target.js';
+import { GrpcInbound } from './h2/grpc-inbound.js';
+import { ProtocolSwitch } from './h2/protocol-switch.js';
 import { HttpListener, writeRefused, type IncomingCall } from './http-listener.js';
 import { InboundCall, type InboundCallEnd } from './inbound-call.js';
 import { checkRequest } from './request-check.js';
@@ -24,30 +26,44 @@ export interface InboundServerOptions {
 export class InboundServer {
   /** Calls of this side, whatever protocol they come by. */
   readonly work = new AcceptedWork();
-  readonly listener: HttpListener;
+  /** HTTP/1.1 and cleartext HTTP/2 on one port. */
+  readonly door: ProtocolSwitch;
+  readonly #listener: HttpListener;
+  readonly #grpc: GrpcInbound;
   readonly #options: InboundServerOptions;
   readonly #client = new UpstreamClient();
 
   constructor(options: InboundServerOptions) {
     this.#options = options;
-    this.listener = new HttpListener({
-      work: this.work,
-      trusts: (address) => options.trustedPeers.trusts(address),
+    const { work } = this;
+    const trusts = (address: string | undefined): boolean => options.trustedPeers.trusts(address);
+    this.#grpc = new GrpcInbound({ ...options, work, trusts });
+    this.#listener = new HttpListener({
+      work,
+      trusts,
       answer: (call) => this.#answer(call),
       // Another instance may take the call at once, so no time is named.
       refusalMarks: (reason, trusted) => (trusted ? { 'Bulwark-Rejected': reason } : {}),
       noTunnel: () => 'This is the inbound side of a sidecar, and no proxy for other places.',
     });
+    this.door = new ProtocolSwitch({ http1: this.#listener.server, grpc: this.#grpc.listener });
   }
 
   begin(): void {
     this.work.begin();
   }
 
+  /** No new calls from now on; gRPC callers are asked to go elsewhere. */
+  stop(): void {
+    this.work.stop();
+    this.#grpc.listener.goAway();
+  }
+
   /** Cuts everything that is still under way. */
   async close(): Promise<void> {
     this.#client.close();
-    await this.listener.close();
+    this.#grpc.close();
+    await Promise.all([this.door.close(), this.#listener.close()]);
   }
 
   #answer(call: IncomingCall): void {

@@ -111,9 +111,7 @@ class Sidecar {
     const adminPort = await bindServer(this.#admin, admin, '--admin');
     this.#listenPort = await bindServer(this.#proxy.door.server, listen, '--listen');
     const inboundPort =
-      this.#inbound &&
-      inbound &&
-      (await bindServer(this.#inbound.listener.server, inbound.listen, '--inbound'));
+      this.#inbound && inbound && (await bindServer(this.#inbound.door.server, inbound.listen, '--inbound'));
     this.#bulwark = await connect({
       ...agentOptions(this.#options),
       logger: this.#io.logger,
@@ -174,7 +172,7 @@ class Sidecar {
     const [outbound, inbound] = [this.#proxy.work, this.#inbound?.work];
     const inFlight = outbound.inFlight + (inbound?.inFlight ?? 0);
     this.#io.logger.info({ signal, inFlight, drainMs }, 'draining: no new calls are taken');
-    inbound?.stop();
+    this.#inbound?.stop();
     await inbound?.settled(drainMs);
     this.#proxy.stop();
     await outbound.settled(Math.max(0, untilMs - performance.now()));

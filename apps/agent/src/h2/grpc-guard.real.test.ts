@@ -1,7 +1,15 @@
 import { eventually, startTcpProxy } from '@bulwark/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { admin, cleanUp, fraudSpec, sidecar } from '../sidecar-fixture.js';
-import { EchoClient, echoServer, failure, Metadata, metadataOf, readAll, Status } from './grpc-fixture.js';
+import {
+  EchoClient,
+  echoServer,
+  failure,
+  type Metadata,
+  metadataOf,
+  readAll,
+  Status,
+} from './grpc-fixture.js';
 
 afterEach(cleanUp);
 
@@ -103,8 +111,9 @@ describe('the sidecar as a guard of gRPC', () => {
         done(failure(Status.UNAVAILABLE));
       },
     });
-    const { methods: _methods, ...retry } = retrySpec.retry;
-    const { listen } = await sidecar([{ ...retrySpec, retry }], { 'fraud-api': url });
+    const { maxAttempts, backoff } = retrySpec.retry;
+    const spec = { ...retrySpec, retry: { maxAttempts, backoff } };
+    const { listen } = await sidecar([spec], { 'fraud-api': url });
     const client = new EchoClient(listen);
     await client.unary('q');
     expect(calls).toBe(1);

@@ -6,11 +6,10 @@ import type { TraceJoin } from '../trace-join.js';
 import { traceOf } from '../traceparent.js';
 import { inheritMarks } from '../travelling-marks.js';
 import type { TrustedPeers } from '../trusted-peers.js';
-import { ownAnswer, type GrpcAnswer } from './grpc-exchange.js';
 import { GrpcListener, refuseCall, type IncomingGrpcCall } from './grpc-listener.js';
 import { readGrpcMarks } from './grpc-marks.js';
-import { STATUS } from './grpc-status.js';
 import { ProxiedGrpcCall } from './proxied-grpc-call.js';
+import { refusalOf, refuseLoop } from './refused-call.js';
 import { UpstreamSessions } from './upstream-sessions.js';
 
 export interface GrpcProxyOptions extends TargetRules {
@@ -47,16 +46,14 @@ export class GrpcProxy {
   }
 
   #answer(call: IncomingGrpcCall): void {
+    const loop = refuseLoop(call, this.#options.pseudonym);
+    if (loop !== undefined) return refuseCall(call.stream, loop);
     const resolved = this.#target(call);
     if (resolved.kind === 'refused') return refuseCall(call.stream, refusalOf(resolved));
     this.#proxy(call, resolved.target).catch(() => call.stream.destroy());
   }
 
   #target({ headers }: IncomingGrpcCall): { kind: 'target'; target: CallTarget } | Refused {
-    if (String(headers['via'] ?? '').includes(this.#options.pseudonym)) {
-      const detail = 'The call came back to the sidecar it had left: an upstream points at the proxy.';
-      return { kind: 'refused', status: 508, word: 'loop', detail };
-    }
     const path = headers[':path'] ?? '/';
     const host = headers[':authority'] ?? headers.host ?? '';
     const resolved = resolveTarget({ url: path, headers: { host }, method: 'POST' }, this.#options);
@@ -89,9 +86,4 @@ export class GrpcProxy {
       seconds: (performance.now() - beganMs) / 1_000,
     });
   }
-}
-
-/** A call that no side may pass on. None of them gets better by being repeated. */
-function refusalOf({ word, detail }: Refused): GrpcAnswer {
-  return ownAnswer(word === 'loop' ? STATUS.failedPrecondition : STATUS.invalidArgument, detail);
 }
