@@ -35,6 +35,8 @@ export class RejectedError extends BulwarkError {
   readonly reason: RejectionReason;
   /** When a later try may be admitted, milliseconds; undefined = unknown. */
   readonly retryAfterMs: number | undefined;
+  /** Numbers a person needs: in flight, waiting, limits. Empty = none. */
+  readonly detail: string;
   /** "namespace/name@generation". */
   readonly policy: string;
   readonly attempts: number;
@@ -52,6 +54,7 @@ export class RejectedError extends BulwarkError {
     this.service = rejection.service;
     this.reason = rejection.reason;
     this.retryAfterMs = rejection.retryAfterMs;
+    this.detail = rejection.detail;
     this.policy = rejection.policy;
     this.attempts = rejection.attempts;
   }

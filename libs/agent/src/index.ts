@@ -1,7 +1,7 @@
 export { ArgumentError, BulwarkError, DeadlineError, RefusedError, RejectedError } from './agent-error.js';
 export type { AgentState, BreakerStateView, PolicyStateView, Readiness } from './agent-state.js';
 export type { BypassState } from './bypass.js';
-export { type Bulwark, type CallOptions } from './bulwark.js';
+export { Bulwark, type CallOptions } from './bulwark.js';
 export { connect } from './connect.js';
 export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';
 export {
@@ -38,6 +38,7 @@ export { judgeError, judgeHttp } from './judge.js';
 export { GRPC_METADATA, grpcStatusName, judgeGrpc, PUSHBACK_NEVER, readMetadata } from './judge-grpc.js';
 export { LAST_GOOD_MAX_BYTES, lastGoodKey, mayBeKept } from './last-good-key.js';
 export { silentLogger, stderrLogger, type Logger } from './logger.js';
+export { SystemHost } from './system-host.js';
 export { VERSION } from './version.js';
 export type {
   Attempt,
