@@ -34,6 +34,16 @@ describe('the target of a proxied call', () => {
     expect(resolve('http://fraud-api/')).toMatchObject({ target: { basePath: '' } });
   });
 
+  it('is refused where the Host header would move the path, and with it the operation that policies see', () => {
+    for (const host of ['a/b', 'a#b', 'a?b', 'user@a', 'a\\b', 'a b']) {
+      expect(resolve('/check', host), host).toMatchObject({ kind: 'refused', status: 400, word: 'bad-host' });
+    }
+    expect(resolve('/check', '[::1]:80')).toMatchObject({
+      kind: 'target',
+      target: { operation: 'GET /check' },
+    });
+  });
+
   it('comes from the Host header in a plain request', () => {
     expect(resolve('/check', 'fraud-api:9000')).toMatchObject({
       target: { service: 'fraud-api', port: 8081, authority: 'fraud-api:9000' },

@@ -50,6 +50,14 @@ export function resolveTarget(
   if (!absolute && authority === '') {
     return refused(400, 'no-target', 'Name the service in the URL (as for a proxy) or in the Host header.');
   }
+  if (/[\s/\\?#@]/.test(authority)) {
+    // As a part of a URL it would mean something else than it says to the upstream.
+    return refused(
+      400,
+      'bad-host',
+      `The Host header ${JSON.stringify(authority)} is not a name with a port.`,
+    );
+  }
   const url = URL.parse(absolute ? raw : `http://${authority}${raw.startsWith('/') ? raw : '/'}`);
   if (url === null || url.hostname === '' || url.username !== '' || url.password !== '') {
     return refused(400, 'bad-target', 'The target is not a URL that can be called.');

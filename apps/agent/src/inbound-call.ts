@@ -1,11 +1,17 @@
-import { attemptHeaders, HEADER, judgeError, type IncomingMarks, type Problem } from '@bulwark/agent';
+import {
+  attemptHeaders,
+  HEADER,
+  joinMembers,
+  judgeError,
+  type IncomingMarks,
+  type Problem,
+} from '@bulwark/agent';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { headersOf } from './answer.js';
 import { CallerPace } from './caller-pace.js';
 import type { CallTarget } from './call-target.js';
 import { cutOff } from './cut-off.js';
-import { DegradedMembers } from './degraded-members.js';
 import { endToEnd, listOf, withHeaders, withMember, type RawHeaders } from './hop-headers.js';
 import type { IncomingCall } from './http-listener.js';
 import { writeProblem } from './problem-answer.js';
@@ -204,12 +210,10 @@ export class InboundCall {
 
 /** What an answer hands to the caller of the service: of the service itself, and of the calls it made meanwhile. */
 function marksUp(status: number, headers: RawHeaders, told: Told): Record<string, string> {
-  const members = new DegradedMembers();
-  members.add(listOf(headers, HEADER.degraded));
-  members.add(told.degraded);
+  const degraded = joinMembers(listOf(headers, HEADER.degraded), told.degraded);
   const failing = status >= 500 || status === 429 || status === 408;
   return {
-    ...(members.list !== undefined && { 'Bulwark-Degraded': members.list }),
+    ...(degraded !== undefined && { 'Bulwark-Degraded': degraded }),
     ...(told.exhausted && failing && { 'Bulwark-Retry': 'exhausted' }),
   };
 }

@@ -26,7 +26,8 @@ export class SidecarMetrics {
   readonly #transitions: Counter<'policy' | 'from' | 'to' | 'cause'>;
   readonly #inbound: InboundMetrics | undefined;
 
-  constructor(source: MetricsSource) {
+  constructor(given: MetricsSource) {
+    const source = { ...given, state: oncePerScrape(given.state) };
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
     this.#duration = new Histogram({
@@ -219,4 +220,16 @@ function word(text: string): string {
 function withoutGeneration(label: string): string {
   const at = label.lastIndexOf('@');
   return at < 0 ? label : label.slice(0, at);
+}
+
+/** All metrics of a scrape are collected in one go, and a state with thousands of breakers is not made for each of them. */
+function oncePerScrape<T>(read: () => T): () => T {
+  let last: { readonly value: T } | undefined;
+  return () => {
+    if (last === undefined) {
+      last = { value: read() };
+      setImmediate(() => (last = undefined));
+    }
+    return last.value;
+  };
 }

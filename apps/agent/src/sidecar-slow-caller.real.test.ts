@@ -120,7 +120,10 @@ describe('a dependency that is slow itself', () => {
       return new Promise((resolve) => server.close(resolve));
     });
     const { port } = server.address() as AddressInfo;
-    const running = await sidecar([spec], { 'fraud-api': `http://127.0.0.1:${port}` });
+    // Enough for this one process, which is all three sides, to fill every buffer between them: then it is the
+    // dependency alone that is waited for.
+    const patient = { ...spec, timeout: { attempt: '1500ms', total: '4s' } };
+    const running = await sidecar([patient], { 'fraud-api': `http://127.0.0.1:${port}` });
     const body = BIG.toString('latin1');
     for (let count = 0; count < 3; count += 1) {
       const reply = await via(running.listen, 'http://fraud-api/put', { method: 'PUT', body });

@@ -1,4 +1,4 @@
-import { DegradedMembers } from './degraded-members.js';
+import { DegradedMembers } from '@bulwark/agent';
 import type { Told } from './proxied-call.js';
 import type { TraceContext } from './traceparent.js';
 

@@ -59,21 +59,25 @@ export interface AnswerMarks {
   readonly rejectedBelow: boolean;
 }
 
-/**
- * An instance that is only starting or going away refuses a call for itself alone: another may take it at once. No other
- * rejection from below is retried.
- */
 const OF_ONE_INSTANCE: ReadonlySet<string> = new Set(['draining', 'starting']);
+
+/**
+ * What a relayed rejection means. An instance that is only starting or going away refuses a call for itself alone, and
+ * another may take it at once; after any other rejection no layer above tries again.
+ */
+export function readRejection(rejected: string | null | undefined): { rejected: boolean; noRetry: boolean } {
+  const reason = rejected?.trim() ?? '';
+  return { rejected: reason !== '', noRetry: reason !== '' && !OF_ONE_INSTANCE.has(reason) };
+}
 
 export function readAnswerMarks(read: ReadHeader, nowUnixMs: number): AnswerMarks {
   const retryAfterMs = parseRetryAfterMs(read('retry-after'), nowUnixMs);
-  const rejected = read(HEADER.rejected)?.trim();
-  const rejectedBelow = Boolean(rejected);
+  const { rejected, noRetry } = readRejection(read(HEADER.rejected));
   const exhausted = read(HEADER.retry)?.trim().toLowerCase() === 'exhausted';
   return {
     ...(retryAfterMs !== undefined && { retryAfterMs }),
-    noRetry: exhausted || (rejectedBelow && !OF_ONE_INSTANCE.has(rejected ?? '')),
-    rejectedBelow,
+    noRetry: exhausted || noRetry,
+    rejectedBelow: rejected,
   };
 }
 

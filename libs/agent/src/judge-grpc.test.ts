@@ -31,6 +31,14 @@ describe('what the end of a gRPC call means', () => {
     }
   });
 
+  it('may be retried elsewhere when an instance only starts or drains, and is no failure either', () => {
+    expect(
+      judgeGrpc(14, reader({ 'bulwark-rejected': 'draining', 'grpc-retry-pushback-ms': '1000' })),
+    ).toEqual({
+      ...{ grpcStatus: 'UNAVAILABLE', noRetry: false, ignore: true, retryAfterMs: 1_000 },
+    });
+  });
+
   it('is neither retried nor counted when a guard below rejected the call', () => {
     const judgement = judgeGrpc(
       status.UNAVAILABLE,

@@ -1,6 +1,6 @@
 import type { Judgement } from '@bulwark/resilience';
 import { type Metadata, status as GrpcStatus } from '@grpc/grpc-js';
-import { HEADER, type ReadHeader } from './headers.js';
+import { HEADER, readRejection, type ReadHeader } from './headers.js';
 
 /** The metadata that travels with gRPC calls and their ends; `grpc-timeout` is the transport's own. */
 export const GRPC_METADATA = {
@@ -25,16 +25,16 @@ export function grpcStatusName(code: number): string {
 /**
  * What the end of a gRPC call means, from its status code and its trailing metadata. `grpc-retry-pushback-ms` is a lower
  * bound of the wait, or, negative or unreadable, forbids the retry (gRFC A6). A rejection relayed from a guard below
- * is nobody's failure, and is not retried.
+ * is nobody's failure, and is not retried unless it is one of a single instance.
  */
 export function judgeGrpc(code: number, read: ReadHeader): Judgement {
   if (code === 0) return OK;
-  const rejectedBelow = Boolean(read(GRPC_METADATA.rejected));
+  const { rejected, noRetry } = readRejection(read(GRPC_METADATA.rejected));
   const retryAfterMs = parsePushbackMs(read(GRPC_METADATA.pushback));
   return {
     grpcStatus: grpcStatusName(code),
-    noRetry: rejectedBelow || retryAfterMs === 'never',
-    ignore: rejectedBelow,
+    noRetry: noRetry || retryAfterMs === 'never',
+    ignore: rejected,
     ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
   };
 }

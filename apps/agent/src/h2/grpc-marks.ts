@@ -1,13 +1,13 @@
 import {
   GRPC_METADATA,
   HEADER,
+  joinMembers,
   PUSHBACK_NEVER,
   readIncomingMarks,
   type Attempt,
   type IncomingMarks,
 } from '@bulwark/agent';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
-import { DegradedMembers } from '../degraded-members.js';
 import type { Told } from '../proxied-call.js';
 import { MARKS } from '../travelling-marks.js';
 import { formatGrpcTimeout, parseGrpcTimeout } from './grpc-timeout.js';
@@ -49,11 +49,12 @@ export function attemptMetadata(
 
 /** What an answer hands upward: its degraded members stand in its headers or its trailers. */
 export function toldBy(headers: OutgoingHttpHeaders | undefined, trailers: OutgoingHttpHeaders): Told {
-  const members = new DegradedMembers();
-  members.add(headers && listIn(headers, GRPC_METADATA.degraded));
-  members.add(listIn(trailers, GRPC_METADATA.degraded));
+  const degraded = joinMembers(
+    headers && listIn(headers, GRPC_METADATA.degraded),
+    listIn(trailers, GRPC_METADATA.degraded),
+  );
   const pushback = valueOf(trailers, GRPC_METADATA.pushback);
-  return { exhausted: pushback?.startsWith('-') === true, degraded: members.list };
+  return { exhausted: pushback?.startsWith('-') === true, degraded };
 }
 
 export const EXHAUSTED: OutgoingHttpHeaders = { [GRPC_METADATA.pushback]: PUSHBACK_NEVER };
