@@ -94,7 +94,7 @@ export class EchoClient extends Client {
 
   unary(
     body: string | Buffer,
-    call: { metadata?: Metadata; options?: CallOptions; abort?: AbortSignal } = {},
+    call: { metadata?: Metadata; options?: CallOptions; abort?: AbortController } = {},
   ): Promise<UnaryReply> {
     return new Promise((resolve) => {
       let headers = new Metadata();
@@ -122,7 +122,7 @@ export class EchoClient extends Client {
         trailers = end;
         settle();
       });
-      call.abort?.addEventListener('abort', () => made.cancel());
+      call.abort?.signal.addEventListener('abort', () => made.cancel());
     });
   }
 
