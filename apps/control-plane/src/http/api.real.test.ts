@@ -158,6 +158,40 @@ describe('bad input', () => {
     expect(ignored.headers.get('warning') ?? '').not.toContain('unknown field');
   });
 
+  it('with an entry twice in a list is invalid, whatever the client asks about unknown fields', async () => {
+    const twice = policy('twice', { retry: { methods: ['GET', 'GET'] } });
+    for (const mode of ['Strict', 'Warn', 'Ignore']) {
+      const { code, body } = await status('POST', `${PATH}?fieldValidation=${mode}`, twice);
+      expect([code, body.details.causes?.map(({ field }) => field)]).toEqual([
+        422,
+        ['spec.retry.methods[1]'],
+      ]);
+    }
+  });
+
+  it('is refused before it is made when its answer cannot be written, or its options not be read', async () => {
+    const html = { Accept: 'text/html' };
+    expect((await status('POST', PATH, policy('unseen'), html)).code).toBe(406);
+    expect((await status('POST', `${PATH}?includeObject=Some`, policy('unseen'))).code).toBe(400);
+    expect((await status('GET', `${PATH}/unseen`)).code).toBe(404);
+    expect((await status('POST', PATH, policy('seen'))).code).toBe(201);
+    const longer = { spec: { timeout: { total: '9s' } } };
+    expect((await status('PATCH', `${PATH}/seen`, longer, html)).code).toBe(406);
+    expect((await status('DELETE', `${PATH}/seen`, undefined, html)).code).toBe(406);
+    expect((await status('DELETE', `${PATH}/seen`, ['All'])).code).toBe(400);
+    expect((await api.call('GET', `${PATH}/seen`)).body.metadata.generation).toBe(1);
+    await api.call('DELETE', `${PATH}/seen`);
+  });
+
+  it('in parts that are too large together is told so', async () => {
+    const annotations = { 'example.org/a': '\u0001'.repeat(170_000) };
+    expect((await status('POST', PATH, policy('large', {}, { annotations }))).code).toBe(201);
+    const fallback = [{ static: { body: '\u0001'.repeat(60_000) } }];
+    const { code, body } = await status('PATCH', `${PATH}/large`, { spec: { fallback } });
+    expect([code, body.reason]).toEqual([413, 'RequestEntityTooLarge']);
+    await api.call('DELETE', `${PATH}/large`);
+  });
+
   it.each([
     ['a prototype key', '{"__proto__": {"polluted": 1}}', 400],
     ['broken JSON', '{"a":', 400],
@@ -326,5 +360,12 @@ describe('what cannot be read', () => {
     const socket = connect({ host: host ?? '', port: Number(port) });
     socket.end('FOO /apis HTTP/1.1\r\nHost: localhost\r\n\r\n');
     expect(await text(socket)).toMatch(/^HTTP\/1.1 400 [^]*"reason":"BadRequest"/);
+  });
+
+  it('is told apart when its headers are too large', async () => {
+    const [host, port] = replica.http.split(':');
+    const socket = connect({ host: host ?? '', port: Number(port) });
+    socket.write(`GET /apis HTTP/1.1\r\nHost: localhost\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`);
+    expect(await text(socket)).toMatch(/^HTTP\/1.1 431 [^]*"code":431/);
   });
 });

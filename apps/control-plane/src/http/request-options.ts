@@ -57,7 +57,8 @@ function watchOptions(query: Query): WatchOptions | undefined {
   }
   const bookmarks = flag(query, 'allowWatchBookmarks');
   const from = integer(query, 'resourceVersion');
-  const seconds = Math.min(integer(query, 'timeoutSeconds') ?? randomWatchSeconds(), MAX_WATCH_SECONDS);
+  // 0 is what clients send that have no wish.
+  const seconds = Math.min(integer(query, 'timeoutSeconds') || randomWatchSeconds(), MAX_WATCH_SECONDS);
   return {
     from: initial ? undefined : from,
     bookmarks,
@@ -101,7 +102,8 @@ export function flag(query: Query, name: string): boolean {
   throw badRequest(`${name}: "${text}" is not true or false`);
 }
 
-function includeObject(query: Query): ListOptions['includeObject'] {
+/** What stands beside a row's cells. */
+export function includeObject(query: Query): ListOptions['includeObject'] {
   const text = one(query, 'includeObject') || 'Metadata';
   if (text === 'Metadata' || text === 'Object' || text === 'None') return text;
   throw badRequest(`includeObject: "${text}" is not one of None, Metadata, Object`);

@@ -13,8 +13,15 @@ import type { ObjectWrites, Place, Written } from '../objects/object-writes.js';
 import { parsePatch } from '../objects/patch.js';
 import type { ApiObject } from '../objects/api-object.js';
 import { FrameCache } from './frame-cache.js';
-import { asList, asTable, negotiate } from './representation.js';
-import { dryRun, listOptions, writeOptions, type ListOptions, type Query } from './request-options.js';
+import { asList, asTable, negotiate, type Representation } from './representation.js';
+import {
+  dryRun,
+  includeObject,
+  listOptions,
+  writeOptions,
+  type ListOptions,
+  type Query,
+} from './request-options.js';
 import type { ServedKind } from './served-kind.js';
 import { WatchResponse } from './watch-response.js';
 
@@ -77,43 +84,49 @@ export class ResourceApi {
   async get(request: ApiRequest, reply: FastifyReply): Promise<void> {
     const kind = this.kind(request);
     const { namespace, name } = place(request);
+    const view = viewOf(request);
     const object = await kind.read(namespace, name);
     if (object === undefined) throw notFound({ plural: kind.resource.plural, name });
-    await this.show(kind, object, { request, reply });
+    await show(kind, object, { view, reply });
   }
 
   async create(request: ApiRequest, reply: FastifyReply): Promise<void> {
     const { kind, writes } = this.writable(request, 'create');
     const { namespace } = request.params;
     if (namespace === undefined) throw methodNotAllowed(kind.resource.plural, 'create in all namespaces');
+    const view = viewOf(request);
     const written = await writes.create(namespace, jsonBody(request), writeOptions(request.query));
     reply.code(201);
-    await this.showWritten(kind, written, { request, reply });
+    await this.showWritten(kind, written, { view, reply });
   }
 
   async replace(request: ApiRequest, reply: FastifyReply): Promise<void> {
     const { kind, writes } = this.writable(request, 'update');
+    const view = viewOf(request);
     const written = await writes.replace(place(request), jsonBody(request), writeOptions(request.query));
-    await this.showWritten(kind, written, { request, reply });
+    await this.showWritten(kind, written, { view, reply });
   }
 
   async patch(request: ApiRequest, reply: FastifyReply): Promise<void> {
     const { kind, writes } = this.writable(request, 'patch');
+    const view = viewOf(request);
     const type = mediaType(request);
     const body = type.endsWith('+json') ? parseJson(bytes(request)) : undefined;
     const written = await writes.patch(place(request), parsePatch(type, body), writeOptions(request.query));
-    await this.showWritten(kind, written, { request, reply });
+    await this.showWritten(kind, written, { view, reply });
   }
 
   async delete(request: ApiRequest, reply: FastifyReply): Promise<void> {
     const { kind, writes } = this.writable(request, 'delete');
-    const body = bytes(request).length === 0 ? {} : parseJson(bytes(request));
-    const options = isMap(body) ? body : {};
+    const view = viewOf(request);
+    const options = bytes(request).length === 0 ? {} : parseJson(bytes(request));
+    // What it asks for cannot be told, and it may be a dry run.
+    if (!isMap(options)) throw badRequest('the body must be one DeleteOptions object');
     const dry = writeOptions(request.query).dryRun || dryRun(options['dryRun']);
     const expected = isMap(options['preconditions']) ? options['preconditions'] : {};
     const { deleted, object, revision } = await writes.delete(place(request), expected, dry);
     await settle(kind, revision);
-    if (!deleted) return this.show(kind, object, { request, reply });
+    if (!deleted) return show(kind, object, { view, reply });
     const { name, uid } = object.metadata;
     const details = { name, group: 'bulwark.dev', kind: kind.resource.plural, uid };
     await reply.send({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
@@ -167,22 +180,10 @@ export class ResourceApi {
     }
   }
 
-  private async showWritten(kind: ServedKind, written: Written, exchange: Exchange): Promise<void> {
+  private async showWritten(kind: ServedKind, written: Written, answer: ViewedAnswer): Promise<void> {
     await settle(kind, written.revision);
-    warn(exchange.reply, written.warnings);
-    await this.show(kind, kind.present(written.object), exchange);
-  }
-
-  private async show(kind: ServedKind, object: ApiObject, { request, reply }: Exchange): Promise<void> {
-    const representation = negotiate(request.headers.accept);
-    if (representation.as === 'object') return void (await reply.send(object));
-    const table = {
-      plural: kind.resource.plural,
-      representation,
-      includeObject: listOptions(request.query, undefined).includeObject,
-      ...resourceVersionOf(object),
-    };
-    await reply.send(asTable([object], table));
+    warn(answer.reply, written.warnings);
+    await show(kind, kind.present(written.object), answer);
   }
 
   private async reach(kind: ServedKind, revision: number): Promise<void> {
@@ -206,6 +207,29 @@ export class ResourceApi {
 interface Exchange {
   readonly request: ApiRequest;
   readonly reply: FastifyReply;
+}
+
+/** How the answer is wanted. Worked out before anything is written: a write is not refused after it was made. */
+interface View {
+  readonly representation: Representation;
+  readonly includeObject: ListOptions['includeObject'];
+}
+
+interface ViewedAnswer {
+  readonly view: View;
+  readonly reply: FastifyReply;
+}
+
+function viewOf({ headers, query }: ApiRequest): View {
+  return { representation: negotiate(headers.accept), includeObject: includeObject(query) };
+}
+
+async function show(kind: ServedKind, object: ApiObject, { view, reply }: ViewedAnswer): Promise<void> {
+  const { representation, includeObject: included } = view;
+  if (representation.as === 'object') return void (await reply.send(object));
+  const { plural } = kind.resource;
+  const table = { plural, representation, includeObject: included, ...resourceVersionOf(object) };
+  await reply.send(asTable([object], table));
 }
 
 const SETTLE_MS = 1_000;
