@@ -21,6 +21,7 @@ import {
   world,
   type EchoClient,
   type EchoHandlers,
+  type Text,
 } from './grpc-fixture.js';
 import { grpcGuard } from './grpc-options.js';
 import type { GrpcServerOptions } from './grpc-server.js';
@@ -44,7 +45,7 @@ async function layer(below: string, spec: object = retrying, options?: GrpcServe
     },
     watch: (call) => {
       const stream = client.watch(call.request, new grpc.Metadata(), {});
-      stream.on('data', (message) => call.write(message));
+      stream.on('data', (message: Text) => call.write(message));
       stream.on('error', (error: grpc.ServiceError) =>
         call.emit('error', { code: error.code, details: 'broken' }),
       );
@@ -54,17 +55,17 @@ async function layer(below: string, spec: object = retrying, options?: GrpcServe
       const stream = client.upload(new grpc.Metadata(), {}, (error, answer) =>
         error === null ? callback(null, answer) : callback({ code: error.code, details: 'broken' }),
       );
-      call.on('data', (message) => stream.write(message));
+      call.on('data', (message: Text) => stream.write(message));
       call.on('end', () => stream.end());
     },
     chat: (call) => {
       const stream = client.chat(new grpc.Metadata(), {});
-      stream.on('data', (message) => call.write(message));
+      stream.on('data', (message: Text) => call.write(message));
       stream.on('error', (error: grpc.ServiceError) =>
         call.emit('error', { code: error.code, details: 'broken' }),
       );
       stream.on('end', () => call.end());
-      call.on('data', (message) => stream.write(message));
+      call.on('data', (message: Text) => stream.write(message));
       call.on('end', () => stream.end());
     },
   };

@@ -1,3 +1,5 @@
+import { isLoopbackAddress } from '../loopback-address.js';
+
 /** Who is at the other end of a call. */
 export interface GrpcPeer {
   /** IP address; undefined = not known, as on a unix socket. */
@@ -8,7 +10,5 @@ export interface GrpcPeer {
 
 /** The default of whom to believe: processes of this machine, by their address. */
 export function isLoopback({ address }: GrpcPeer): boolean {
-  if (address === undefined) return false;
-  const v4 = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
-  return address === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(v4);
+  return isLoopbackAddress(address);
 }

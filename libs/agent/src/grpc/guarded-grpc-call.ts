@@ -73,7 +73,8 @@ export class GuardedGrpcCall implements InterceptedCall {
     const call = { service, options: this.#options, metadata, guard: this.#guard };
     this.#prepared = prepareCall(this.#environment, this.#client, call);
     const { plan, repeatable } = this.#prepared;
-    if (!repeatable) this.#sent.letGo();
+    // A single request costs nothing to keep, and a simplified call sends it too.
+    if (!repeatable && this.#method.requestStream) this.#sent.letGo();
     if (plan.settings !== undefined) this.#dropSpare();
     // A remembered answer is named by its request, which is not here yet.
     if (!this.#remembers || this.#sent.halfClosed || this.#cancelledAs !== undefined) this.#begin();
