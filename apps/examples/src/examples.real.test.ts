@@ -25,6 +25,26 @@ const STORIES: Record<string, RegExp> = {
       'probe succeeds: 200 .* with 1 request',
     ].join('[^]*'),
   ),
+  undici: new RegExp(
+    [
+      'an answer: 200 "12.50" with 1 request',
+      'another attempt: 200 "12.50" with 2 request',
+      'not repeated: 200 "broke off .* with 1 request',
+      'refused at once: 503 "Bulwark-Rejected: bulkhead-full" with 0 request',
+      'that hangs have ended: 504 "no answer in time" with 2 request',
+      'in flight now: 0',
+    ].join('[^]*'),
+  ),
+  nest: new RegExp(
+    [
+      'all is well: 200 "page with \\["book"\\]"',
+      'the deadline of the policy and the deadline of the caller',
+      'says so: 200 "page with \\[\\]", static;upstream="recommendations";reason="failure"',
+      'a guarded method: 200 "order 7 is fine"',
+      'fails as it fails: 500\\n',
+      'its breaker is open: 503, breaker-open',
+    ].join('[^]*'),
+  ),
 };
 
 describe('the examples', () => {

@@ -6,4 +6,14 @@ export const examples: readonly Example[] = [
     shows: 'bulwark.fetch: retries, the last good answer, an open breaker',
     load: () => import('./fetch/example.js'),
   },
+  {
+    name: 'undici',
+    shows: 'an undici dispatcher under the policies: attempts, bodies that break off, a full bulkhead',
+    load: () => import('./undici/example.js'),
+  },
+  {
+    name: 'nest',
+    shows: 'a Nest application: deadlines handed on, degraded parts told upward, guarded methods',
+    load: () => import('./nest/example.js'),
+  },
 ];
