@@ -441,12 +441,13 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     nowMs: number,
   ): void {
     this.phase = 'falling-back';
-    const { shared, policy, task, endMs } = this;
+    const { shared, policy, task, endMs, cutByCaller } = this;
     this.fallback = new FallbackRun({
       shared,
       policy,
       task,
       endMs,
+      cutByCaller,
       ...why,
       which,
       // A drill forces the dependency off, whatever operation of it.

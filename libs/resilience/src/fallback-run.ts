@@ -1,3 +1,4 @@
+import { planAttempt } from './attempt-plan.js';
 import { AttemptRun, AttemptTimeoutError } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { CallFailure, CallRequest, CallResult, DegradedReason } from './call.js';
@@ -17,6 +18,8 @@ export interface FallbackTask<T> {
   readonly policy: CompiledPolicy;
   readonly task: CallTask<T>;
   readonly endMs: number;
+  /** That end is the caller's deadline. */
+  readonly cutByCaller: boolean;
   readonly cause: CallFailure<T>;
   readonly reason: DegradedReason;
   /** `simplified`: that one alone, under overload. */
@@ -101,7 +104,7 @@ export class FallbackRun<T> {
   }
 
   private startSimplified(operation: string, nowMs: number): boolean {
-    const { shared, policy, task, endMs, timer } = this.with_;
+    const { shared, policy, task, endMs, cutByCaller, timer } = this.with_;
     const { adapter } = task;
     if (adapter.simplified === undefined || nowMs >= endMs) return false;
     const request: CallRequest = { ...task.request, operation };
@@ -109,15 +112,10 @@ export class FallbackRun<T> {
     const permit = this.gate?.admit(nowMs);
     if (permit !== undefined && !(permit instanceof Permit)) return false;
     this.permit = permit;
-    const wantedMs = policy.settings.timeout.attemptMs ?? endMs - nowMs;
-    const timeoutMs = Math.min(wantedMs, endMs - nowMs);
-    const attempt = new AttemptRun(1, nowMs);
-    attempt.timeoutMs = timeoutMs;
-    attempt.full = timeoutMs >= wantedMs;
-    attempt.probe = permit?.probe === true;
+    const attempt = planAttempt({ policy, permit, endMs, cutByCaller }, 1, nowMs);
     this.attempt = attempt;
     this.mode = 'simplified';
-    shared.timer.start(timer, nowMs + timeoutMs);
+    shared.timer.start(timer, nowMs + attempt.timeoutMs);
     try {
       adapter.simplified(operation, request, attempt).then(
         (value) => this.answered(attempt, value),

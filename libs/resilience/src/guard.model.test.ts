@@ -25,8 +25,17 @@ interface Plan {
   readonly deadlineMs: number | undefined;
   readonly callerAttempt: number;
   readonly cached: boolean;
-  readonly aborted: boolean;
+  /** No signal: most calls have none, and go a shorter way through the engine. */
+  readonly leaving: 'never' | 'may' | 'before';
   readonly atOnce: AtOnce;
+}
+
+interface Run {
+  readonly seed: number;
+  /** Listeners throw. */
+  readonly throwing: boolean;
+  /** The host has a ticker. Times are ten times as long then, so that ticks are short beside them. */
+  readonly ticks: boolean;
 }
 
 interface Call {
@@ -66,7 +75,7 @@ const RECOVERING: Omit<Plan, 'operation'> = {
   deadlineMs: undefined,
   callerAttempt: 1,
   cached: false,
-  aborted: false,
+  leaving: 'never',
   atOnce: 'answers',
 };
 
@@ -82,14 +91,18 @@ class World {
   private broken: string | undefined;
   /** All generations so far had a breaker, and enforced. */
   private guarded: boolean;
+  /** What a call may take beyond its time: the ticks at both of its ends. */
+  private readonly slackMs: number;
+  private readonly scale: number;
 
   constructor(
     private settings: GuardSettings,
-    seed: number,
-    throwing: boolean,
+    { seed, throwing, ticks }: Run,
   ) {
     this.guarded = guards(settings);
-    this.host = new FakeHost({ random: seededRandom(seed) });
+    this.host = new FakeHost({ random: seededRandom(seed), ticks });
+    this.slackMs = ticks ? 20 : 0;
+    this.scale = ticks ? 10 : 1;
     const complain = (): void => {
       if (throwing) throw new Error('a listener that fails');
     };
@@ -120,7 +133,7 @@ class World {
       result: undefined,
     };
     this.calls.push(call);
-    if (plan.aborted) call.abort.abort();
+    if (plan.leaving === 'before') call.abort.abort();
     const { operation, method, deadlineMs, callerAttempt, cached } = plan;
     void this.guard
       .call<Answer>(
@@ -128,7 +141,7 @@ class World {
           operation,
           method,
           callerAttempt,
-          signal: call.abort.signal,
+          ...(plan.leaving !== 'never' && { signal: call.abort.signal }),
           ...(deadlineMs !== undefined && { deadlineMs }),
           ...(cached && { cacheKey: operation }),
         },
@@ -149,7 +162,7 @@ class World {
   }
 
   abort(pick: number): void {
-    const waiting = this.calls.filter(({ result }) => result === undefined);
+    const waiting = this.calls.filter(({ plan, result }) => result === undefined && plan.leaving === 'may');
     waiting[pick % Math.max(1, waiting.length)]?.abort.abort();
   }
 
@@ -166,8 +179,8 @@ class World {
       state,
       share: 0.5,
       permitCalls: 1,
-      permitMs: 80,
-      ttlMs: 300,
+      permitMs: 80 * this.scale,
+      ttlMs: 300 * this.scale,
       forced: undefined,
       forcedMs: 0,
       reason: '',
@@ -191,7 +204,8 @@ class World {
     agree(totals.waiting > 0 && inFlight < this.limit(), false, 'someone waits beside a free slot');
     const nowMs = this.host.nowMs();
     for (const call of this.calls) {
-      const late = call.result === undefined && nowMs > call.endMs && call.settings.mode === 'enforce';
+      const late =
+        call.result === undefined && nowMs > call.endMs + this.slackMs && call.settings.mode === 'enforce';
       agree(late, false, `call ${call.id} runs past its deadline`);
     }
     if (this.epoch === 0 && this.guarded) this.checkProbes(totals.waiting, nowMs);
@@ -214,12 +228,12 @@ class World {
     this.drill(0);
     for (let round = 0; this.open.length > 0 && round < 100; round += 1) {
       for (const open of this.open) open.answer('ok');
-      await this.host.advance(250);
+      await this.host.advance(250 * this.scale);
       this.check();
     }
     // Remembered answers are old enough for a refresh now, and nobody makes one.
     for (const operation of KEYS) this.call({ ...RECOVERING, operation, cached: true });
-    await this.host.advance(500);
+    await this.host.advance(500 * this.scale);
     this.check();
     await this.host.advance(60_000);
     this.check();
@@ -246,7 +260,7 @@ class World {
     const state = (): string => this.guard.gate(operation)?.stateAt(this.host.nowMs()).state ?? 'closed';
     for (let call = 0; call < 4 || (call < 40 && state() !== 'closed'); call += 1) {
       this.call({ ...RECOVERING, operation });
-      await this.host.advance(200);
+      await this.host.advance(200 * this.scale);
       if (call === 3) agree(this.launched > before, true, 'a probe is possible');
     }
     this.check();
@@ -254,7 +268,8 @@ class World {
   }
 
   private limit(): number {
-    return this.settings.mode === 'shadow' ? Infinity : (this.settings.bulkhead?.maxConcurrent ?? Infinity);
+    const { mode, bulkhead } = this.settings;
+    return mode === 'shadow' ? Infinity : (bulkhead?.maxConcurrent ?? Infinity);
   }
 
   private launch(call: Call, attempt: Attempt, operation: string): Promise<Answer> {
@@ -287,14 +302,16 @@ class World {
     if (call.result !== undefined) this.broken ??= `an attempt of call ${call.id} after its end`;
     // A policy that only watches lets everything through, as if there were no guard.
     if (call.settings.mode === 'shadow') return;
-    if (call.plan.aborted) this.broken ??= `an attempt of call ${call.id}, which was aborted before`;
+    if (call.plan.leaving === 'before')
+      this.broken ??= `an attempt of call ${call.id}, which was aborted before`;
     const state = this.guard.gate(call.plan.operation)?.stateAt(nowMs).state;
     if (this.guarded && state === 'open') this.broken ??= `an attempt of call ${call.id} while open`;
     this.forget();
     const inside = this.open.filter(({ main }) => main).length + 1;
     if (inside > this.limit()) this.broken ??= `${inside} in flight, limit ${this.limit()}`;
-    if (nowMs >= call.endMs) this.broken ??= `an attempt of call ${call.id} past its deadline`;
-    if (attempt.timeoutMs > call.endMs - nowMs + 1e-6) this.broken ??= `more time than call ${call.id} has`;
+    if (nowMs >= call.endMs + this.slackMs) this.broken ??= `an attempt of call ${call.id} past its deadline`;
+    if (attempt.timeoutMs > call.endMs - nowMs + 1e-6 + this.slackMs)
+      this.broken ??= `more time than call ${call.id} has`;
     const { retry } = call.settings;
     const may = call.plan.method === 'GET' && call.plan.callerAttempt === 1 ? (retry?.maxAttempts ?? 1) : 1;
     if (call.launches > may) this.broken ??= `attempt ${call.launches} of ${may} of call ${call.id}`;
@@ -333,33 +350,42 @@ const shape = fc.record({
 });
 type Shape = typeof shape extends fc.Arbitrary<infer S> ? S : never;
 
-function settingsOf(from: Shape): GuardSettings {
+function settingsOf(from: Shape, scale: number): GuardSettings {
   const { mode, attemptMs, retries, trip, steps, bulkhead, lastGood, simplified, fixed } = from;
   return guardSettings({
     mode,
-    timeout: { totalMs: 300, ...(attemptMs !== undefined && { attemptMs }) },
+    timeout: { totalMs: 300 * scale, ...(attemptMs !== undefined && { attemptMs: attemptMs * scale }) },
     ...(retries !== 'none' && {
       retry: retrySettings({
-        backoff: { baseMs: 20, maxMs: 60, jitter: 'full' },
+        backoff: { baseMs: 20 * scale, maxMs: 60 * scale, jitter: 'full' },
         ...(retries === 'budget' && { budget: { ratio: 0.3, minPerSecond: 1, windowMs: 1000 } }),
       }),
     }),
     ...(trip > 0 && {
       breaker: breakerSettings({
+        per: ['operation'],
         trip: { consecutiveFailures: trip },
         ruleHash: String(trip),
-        cooldown: { initialMs: 100, maxMs: 200, factor: 2 },
-        probe: { concurrent: 1, successesToClose: 1, timeoutMs: 80 },
-        recovery: { steps, stepForMs: 100 },
+        cooldown: { initialMs: 100 * scale, maxMs: 200 * scale, factor: 2 },
+        probe: { concurrent: 1, successesToClose: 1, timeoutMs: 80 * scale },
+        recovery: { steps, stepForMs: 100 * scale },
       }),
     }),
-    ...(bulkhead !== undefined && { bulkhead }),
+    ...(bulkhead !== undefined && {
+      bulkhead: { ...bulkhead, maxWaitMs: bulkhead.maxWaitMs * scale },
+    }),
     fallbacks: [
-      ...(lastGood ? [{ kind: 'last-good' as const, maxAgeMs: 400, refreshJitter: 0.5, varyBy: [] }] : []),
+      ...(lastGood
+        ? [{ kind: 'last-good' as const, maxAgeMs: 400 * scale, refreshJitter: 0.5, varyBy: [] }]
+        : []),
       ...(simplified ? [{ kind: 'simplified' as const, whenQueued: 1, operation: 'GET /simple' }] : []),
       ...(fixed ? [{ kind: 'static' as const, status: 200, body: '', contentType: '' }] : []),
     ],
   });
+}
+
+function scaled(plan: Plan, scale: number): Plan {
+  return plan.deadlineMs === undefined ? plan : { ...plan, deadlineMs: plan.deadlineMs * scale };
 }
 
 const plan: fc.Arbitrary<Plan> = fc.record({
@@ -368,7 +394,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   deadlineMs: fc.constantFrom(undefined, undefined, 0, 30, 150),
   callerAttempt: fc.constantFrom(1, 1, 1, 2),
   cached: fc.boolean(),
-  aborted: fc.constantFrom(false, false, false, false, false, false, true),
+  leaving: fc.constantFrom(...(['never', 'never', 'never', 'may', 'may', 'may', 'before'] as const)),
   atOnce: fc.constantFrom<AtOnce>('waits', 'waits', 'waits', 'waits', 'answers', 'throws'),
 });
 const pick = fc.nat(30);
@@ -411,18 +437,22 @@ const commands = fc
   .tuple(commandsOf(command, 24), fc.boolean())
   .map(([steps, fleet]) => (fleet ? steps : steps.filter((step) => step.do !== 'verdict')));
 
+const run: fc.Arbitrary<Run> = fc.record({ seed: fc.nat(1000), throwing: fc.boolean(), ticks: fc.boolean() });
+
 test('S5: whatever is called, answered, aborted, timed out, updated or judged: limits, order and counts hold, nothing leaks', async () => {
   await checkModelAsync(
-    fc.asyncProperty(shape, commands, fc.nat(1000), fc.boolean(), async (initial, steps, seed, throwing) => {
-      const world = new World(settingsOf(initial), seed, throwing);
+    fc.asyncProperty(shape, commands, run, async (initial, steps, how) => {
+      const scale = how.ticks ? 10 : 1;
+      const world = new World(settingsOf(initial, scale), how);
       for (const step of steps) {
-        if (step.do === 'call') for (let time = 0; time < step.times; time += 1) world.call(step.plan);
-        else if (step.do === 'answer') world.answer(step.pick, step.answer);
+        if (step.do === 'call') {
+          for (let time = 0; time < step.times; time += 1) world.call(scaled(step.plan, scale));
+        } else if (step.do === 'answer') world.answer(step.pick, step.answer);
         else if (step.do === 'abort') world.abort(step.pick);
-        else if (step.do === 'update') world.update(settingsOf(step.shape));
+        else if (step.do === 'update') world.update(settingsOf(step.shape, scale));
         else if (step.do === 'verdict') world.verdict(step.state);
-        else if (step.do === 'drill') world.drill(50);
-        await world.host.advance(step.do === 'wait' ? step.ms : 0);
+        else if (step.do === 'drill') world.drill(50 * scale);
+        await world.host.advance(step.do === 'wait' ? step.ms * scale : 0);
         world.check();
       }
       await world.end();
