@@ -47,6 +47,9 @@ const DRAIN_MS = 1_500;
 const AGENTS_LEAVE_MS = 2_500;
 const REQUESTS_END_MS = 4_000;
 const STORE_MS = 2_000;
+/** Everything together; a part that comes after it gets `LEAST_MS`. */
+const CLOSE_MS = 8_500;
+const LEAST_MS = 100;
 
 /** Starts everything; throws StartError or StoreError, with nothing left running. */
 export async function startReplica(options: ReplicaOptions): Promise<Replica> {
@@ -90,6 +93,8 @@ class RunningReplica implements Replica {
   private readonly member: LeasedKey;
   private readonly timers: NodeJS.Timeout[] = [];
   private farewell: Promise<Farewell> | undefined;
+  /** Monotonic. */
+  private closedByMs = 0;
 
   constructor(private readonly running: Running) {
     const { parts, app, advertised, grpcAddress } = running;
@@ -175,13 +180,14 @@ class RunningReplica implements Replica {
   private async close(): Promise<Farewell> {
     const { health, distribution, registry, api, fleet, relay, logger } = this.parts;
     const { traffic } = this.running.app;
+    this.closedByMs = performance.now() + CLOSE_MS;
     logger.info({ agents: registry.size, watches: api.openWatches }, 'leaving: no new work is taken');
     health.leave();
     for (const timer of this.timers) clearInterval(timer);
     distribution.drain(DRAIN_MS);
     api.endWatches();
     // Another replica decides at once; agents go on hearing from it over their new connections.
-    await this.tell('the claim', within(STORE_MS, fleet.stop()));
+    await this.tell('the claim', this.inTime(fleet.stop()));
     const requestsDone = waitUntil(() => traffic.open === 0, REQUESTS_END_MS);
     await waitUntil(() => registry.size === 0, AGENTS_LEAVE_MS);
     distribution.closeAll('this replica is leaving; connect to another one');
@@ -198,19 +204,23 @@ class RunningReplica implements Replica {
     const { grpc, app } = this.running;
     breakers.stop();
     agents.stop();
-    await this.tell('the member record', within(STORE_MS, this.member.stop()));
-    await this.tell(
-      'the store watches',
-      within(STORE_MS, Promise.all(Object.values(mirrors).map((one) => one.stop()))),
-    );
-    await health.stop();
+    await this.tell('the member record', this.inTime(this.member.stop()));
+    const watches = Promise.all(Object.values(mirrors).map((one) => one.stop()));
+    await this.tell('the store watches', this.inTime(watches));
+    await this.tell('the health checks', this.inTime(health.stop()));
     peers.close();
     const shut = new Promise<void>((resolve) => grpc.tryShutdown(() => resolve()));
     await within(500, shut);
     grpc.forceShutdown();
     app.app.getHttpServer().closeAllConnections();
-    await this.tell('the HTTP server', within(STORE_MS, app.app.close()));
-    await this.tell('the store', within(STORE_MS, store.close()));
+    await this.tell('the HTTP server', this.inTime(app.app.close()));
+    await this.tell('the store', this.inTime(store.close()));
+  }
+
+  /** At most 2 s for a part, and less when the parts before took theirs: a store that is away must not add up. */
+  private inTime(work: Promise<unknown>): Promise<boolean> {
+    const leftMs = this.closedByMs - performance.now();
+    return within(Math.max(LEAST_MS, Math.min(STORE_MS, leftMs)), work);
   }
 
   private async tell(what: string, work: Promise<boolean>): Promise<void> {

@@ -12,10 +12,13 @@ let replica: InProcessReplica;
 let api: ApiClient;
 let slowMs = 0;
 let commits = 0;
+/** Every other request to the store is not answered. */
+let hangs = false;
 
 beforeEach(async () => {
   directory = temporaryDirectory('shutdown');
   slowMs = 0;
+  hangs = false;
   replica = await startInProcess({
     store: `file:${directory.path}`,
     createDecider: quietDecider,
@@ -41,6 +44,8 @@ function slowed(store: Store): Store {
     get: (target, name) => {
       if (name === 'commit') return commit;
       const value: unknown = Reflect.get(target, name);
+      const waits = hangs && typeof value === 'function' && name !== 'watch';
+      if (waits) return () => new Promise(() => undefined);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
@@ -89,6 +94,15 @@ describe('a replica that is asked to stop', () => {
     expect(late.headers.get('retry-after')).toBe('1');
     expect((await stopping).refused).toBe(1);
     agent.close();
+  });
+
+  it('is gone within 10 s though its store answers nothing any more', async () => {
+    slowMs = 60_000;
+    hangs = true;
+    await eventually(async () => (await api.call('GET', '/readyz')).code === 503, { withinMs: 15_000 });
+    const from = performance.now();
+    await replica.stop();
+    expect(performance.now() - from).toBeLessThan(10_000);
   });
 
   it('says so when work was left unfinished', async () => {
