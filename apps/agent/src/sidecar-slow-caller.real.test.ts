@@ -42,7 +42,7 @@ describe('a caller that is slow itself', () => {
   it('opens no breaker by answers it does not read, and its answer is cut', async () => {
     const url = await upstream((request, response) => response.end(request.url === '/big' ? BIG : 'ok'));
     // Enough for this one process, which is all three sides, to fill every buffer between them.
-    const patient = { ...spec, timeout: { attempt: '1500ms', total: '4s' } };
+    const patient = { ...spec, timeout: { attempt: '4s', total: '9s' } };
     const running = await sidecar([patient], { 'fraud-api': url });
     const callers = Array.from({ length: 12 }, (_, index) =>
       lazyCaller(
@@ -51,7 +51,9 @@ describe('a caller that is slow itself', () => {
         `GET http://fraud-api/big HTTP/1.${index % 2}\r\nHost: fraud-api\r\n\r\n`,
       ),
     );
-    await eventually(async () => (await policyState(running.admin))?.totals?.timeouts === 12);
+    await eventually(async () => (await policyState(running.admin))?.totals?.timeouts === 12, {
+      withinMs: 20_000,
+    });
     expect(await policyState(running.admin)).toMatchObject({
       breakers: [{ state: 'closed' }],
       totals: { attempts: 12, cancelled: 12, failed: 0 },
