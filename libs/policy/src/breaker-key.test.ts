@@ -37,4 +37,22 @@ describe('the key of a breaker', () => {
     const key = breakerKeyFor(['call.shard'], { ...call, attributes: { shard: 'x'.repeat(1_000) } });
     expect(key).toHaveLength(MAX_BREAKER_KEY);
   });
+
+  it('is capped in bytes, too: a longer one would be refused in every report', () => {
+    const of = (shard: string) => breakerKeyFor(['call.shard'], { ...call, attributes: { shard } });
+    expect(Buffer.byteLength(of('店'.repeat(200)))).toBeLessThanOrEqual(512);
+    expect(Buffer.byteLength(of('店'.repeat(200)))).toBeGreaterThan(509);
+    expect(of('店'.repeat(166))).toBe(`call.shard=${'店'.repeat(166)}`);
+  });
+
+  it('never ends in half a character, which no message can carry', () => {
+    for (const pad of ['', 'x']) {
+      const key = breakerKeyFor(['call.shard'], {
+        ...call,
+        attributes: { shard: `${pad}${'😀'.repeat(200)}` },
+      });
+      expect(Buffer.from(key).toString()).toBe(key);
+      expect(key.length).toBeGreaterThan(200);
+    }
+  });
 });

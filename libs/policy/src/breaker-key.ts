@@ -1,5 +1,11 @@
+import { utf8Length } from './utf8-length.js';
+
 /** Longest key text, in characters. */
 export const MAX_BREAKER_KEY = 256;
+/** And in bytes of UTF-8: what the control plane takes in a report. */
+const MAX_BYTES = 512;
+/** A UTF-16 unit has three bytes at most, so a text of this length is short enough in any script. */
+const SURELY_SHORT = Math.floor(MAX_BYTES / 3);
 
 /** One call, as far as keys are made of it. */
 export interface KeyedCall {
@@ -13,7 +19,7 @@ export interface KeyedCall {
 /**
  * The key a breaker is kept under, for people and for comparison: "target", "operation=GET /v1/recs",
  * "caller.zone=a,call.shard=7", in the order of `per`. A missing label or attribute gives an empty value, so those
- * calls share one breaker. A longer text than MAX_BREAKER_KEY is cut, and calls that differ only beyond it share one.
+ * calls share one breaker. A longer text than MAX_BREAKER_KEY (or than 512 bytes) is cut, and calls that differ only beyond it share one.
  */
 export function breakerKeyFor(per: readonly string[], call: KeyedCall): string {
   const several = per.length > 1;
@@ -22,7 +28,20 @@ export function breakerKeyFor(per: readonly string[], call: KeyedCall): string {
     const one = keyPart(part, call, several);
     text = text === '' ? one : `${text},${one}`;
   }
-  return text.length <= MAX_BREAKER_KEY ? text : text.slice(0, MAX_BREAKER_KEY);
+  return text.length <= SURELY_SHORT ? text : cut(text);
+}
+
+/** The longest beginning within both bounds that ends with a whole character. */
+function cut(text: string): string {
+  if (text.length <= MAX_BREAKER_KEY && utf8Length(text) <= MAX_BYTES) return text;
+  let end = 0;
+  let bytes = 0;
+  for (const character of text) {
+    bytes += utf8Length(character);
+    if (bytes > MAX_BYTES || end + character.length > MAX_BREAKER_KEY) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
 }
 
 function keyPart(part: string, call: KeyedCall, several: boolean): string {

@@ -18,10 +18,23 @@ export function humanLine(json: string): string {
 }
 
 function text(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? printable(value) : JSON.stringify(value);
+}
+
+/** Values come from agents and their peers: none of them may begin a line of its own or steer the terminal. */
+function printable(value: string): string {
+  return value.replace(/\p{Cc}/gu, (one) =>
+    JSON.stringify(one)
+      .slice(1, -1)
+      .replace(/^\p{Cc}$/u, '?'),
+  );
 }
 
 function errorText(err: unknown): string {
   const stack = (err as { stack?: unknown } | null)?.stack;
-  return `  ${typeof stack === 'string' ? stack.replaceAll('\n', '\n  ') : text(err)}`;
+  if (typeof stack !== 'string') return `  ${text(err)}`;
+  return stack
+    .split('\n')
+    .map((line) => `  ${printable(line)}`)
+    .join('\n');
 }

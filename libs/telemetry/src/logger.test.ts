@@ -28,6 +28,18 @@ describe('the log', () => {
     expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d WARN {2}the store is away attempt=3\n$/);
   });
 
+  it('lets no value begin a line or steer the terminal', () => {
+    const lines: string[] = [];
+    const logger = createLogger({ name: 'x', format: 'text', write: (line) => lines.push(line) });
+    const reason = 'bad\n12:00:00 INFO  all is well\u001b[2J\u009b31m';
+    logger.warn({ reason, err: new Error(reason) }, 'refused\r');
+    expect(lines[0]).toMatch(
+      /^\S+ WARN {2}refused\\r reason=bad\\n12:00:00 INFO {2}all is well\\u001b\[2J\?31m\n/,
+    );
+    expect(lines[0]).not.toMatch(/[\r\u001b\u009b]/);
+    for (const line of lines[0]?.trimEnd().split('\n').slice(1) ?? []) expect(line).toMatch(/^ {2}/);
+  });
+
   it('leaves out what is below its level', () => {
     const lines: string[] = [];
     const logger = createLogger({
