@@ -8,26 +8,41 @@ export class CallerPace {
   readonly #nowMs: () => number;
   #heldMs = 0;
   #sinceMs = 0;
-  readonly #holds = new Set<'upload' | 'download'>();
+  #upload = false;
+  #download = false;
 
-  constructor(nowMs: () => number = () => performance.now()) {
+  constructor(nowMs: () => number = monotonicMs) {
     this.#nowMs = nowMs;
   }
 
   /** From now on the other side waits for the caller. */
   hold(side: 'upload' | 'download'): void {
-    if (this.#holds.size === 0) this.#sinceMs = this.#nowMs();
-    this.#holds.add(side);
+    if (!this.#holding) this.#sinceMs = this.#nowMs();
+    this.#set(side, true);
   }
 
   /** The caller moved. */
   release(side: 'upload' | 'download'): void {
-    if (!this.#holds.delete(side) || this.#holds.size > 0) return;
-    this.#heldMs += this.#nowMs() - this.#sinceMs;
+    if (!this.#holding) return;
+    this.#set(side, false);
+    if (!this.#holding) this.#heldMs += this.#nowMs() - this.#sinceMs;
   }
 
   read(): CallerHold {
-    const holding = this.#holds.size > 0;
+    const holding = this.#holding;
     return { heldMs: this.#heldMs + (holding ? this.#nowMs() - this.#sinceMs : 0), holding };
   }
+
+  get #holding(): boolean {
+    return this.#upload || this.#download;
+  }
+
+  #set(side: 'upload' | 'download', held: boolean): void {
+    if (side === 'upload') this.#upload = held;
+    else this.#download = held;
+  }
+}
+
+function monotonicMs(): number {
+  return performance.now();
 }

@@ -6,23 +6,29 @@ import {
   type IncomingMarks,
   type Problem,
 } from '@bulwark/agent';
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { headersOf } from './answer.js';
+import { NO_BODY, relayedHeaders, type Answer } from './answer.js';
+import { causeOf } from './call-problems.js';
+import { callUpstream, type Settle } from './call-upstream.js';
 import { CallerPace } from './caller-pace.js';
 import type { CallTarget } from './call-target.js';
 import { cutOff } from './cut-off.js';
-import { endToEnd, listOf, withHeaders, withMember, type RawHeaders } from './hop-headers.js';
+import { FieldNames, HOP_BY_HOP, listOf, withHeaders, withMember, type RawHeaders } from './hop-headers.js';
 import type { IncomingCall } from './http-listener.js';
 import { writeProblem } from './problem-answer.js';
 import type { Told } from './proxied-call.js';
 import { relayInformation } from './relay-information.js';
-import { streamAnswer } from './response-stream.js';
+import { fieldLines, framingLines } from './request-fields.js';
+import { StreamedAnswer } from './response-stream.js';
 import { streamUpload } from './stream-upload.js';
 import type { InboundEntry, Patience, TraceJoin } from './trace-join.js';
 import { traceOf } from './traceparent.js';
 import { hasMarks, MARKS, patienceOf, readMarks } from './travelling-marks.js';
 import type { UpstreamClient } from './upstream-client.js';
+import type { AnswerHead } from './upstream/answer-head.js';
+import type { BodySink, Exchange, UpstreamBody } from './upstream/exchange.js';
+import { fieldLine, requestHead } from './upstream/request-head.js';
 
 /**
  * `failed`: the service answered 5xx, or broke its answer off; `unreachable`: it could not be connected to, or broke off
@@ -49,6 +55,7 @@ export interface InboundCallOptions extends IncomingCall {
 }
 
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
+const SAID_ANEW = new FieldNames([...HOP_BY_HOP, ...MARKS, 'host', 'via', 'x-forwarded-for']);
 /**
  * The caller ends its call at the same time by itself, and knows better whose fault the end is: its own deadline was
  * short, or the service was slow. Only one that does not is answered, this much later.
@@ -117,60 +124,66 @@ export class InboundCall {
   }
 
   async #callService(entry: InboundEntry, made: string | undefined): Promise<Outcome> {
-    const { upstreams, target, request, response, trusted, via } = this.#options;
+    const { upstreams, target, request } = this.#options;
     const method = request.method ?? 'GET';
-    const message = await upstreams.open({
-      target,
-      method,
-      headers: this.#headersDown(made),
+    const path = target.path.startsWith('/') ? `${target.basePath}${target.path}` : target.path;
+    const call = {
+      origin: target,
+      toHead: method === 'HEAD',
+      head: requestHead(method, path, this.#fieldsDown(made)),
+      body: this.#body(),
       signal: this.#ending.signal,
       repeatable: REPEATABLE.has(method) && !hasBody(request),
-      send: (upstream) => this.#send(upstream),
-    });
-    const status = message.statusCode ?? 502;
-    const headers = headersOf(message, trusted);
-    await streamAnswer(message, response, {
-      headers,
-      marks: {
-        Via: withMember(listOf(headers, 'via'), via),
-        ...(trusted && marksUp(status, headers, entry.told)),
-        ...this.#closing(),
-      },
-      keepBytes: 0,
-      pace: new CallerPace(),
+    };
+    const { status } = await callUpstream<Answer>(upstreams, call, {
+      interim: (head) => relayInformation(head, this.#options),
+      begin: (head, exchange, settle) => this.#answerBegins(head, { exchange, settle, entry }),
     });
     return status >= 500 ? 'failed' : 'ok';
   }
 
-  #headersDown(made: string | undefined): string[] {
+  #answerBegins(
+    head: AnswerHead,
+    { exchange, settle, entry }: { exchange: Exchange; settle: Settle<Answer>; entry: InboundEntry },
+  ): BodySink {
+    const { response, trusted, via } = this.#options;
+    const { status } = head;
+    const relayed = relayedHeaders(head, via, trusted);
+    const headers = withHeaders(relayed, {
+      ...(trusted && marksUp(status, relayed, entry.told)),
+      ...this.#closing(),
+    });
+    const pace = new CallerPace();
+    return new StreamedAnswer({ response, exchange, status, headers, keepBytes: 0, pace, settle });
+  }
+
+  #fieldsDown(made: string | undefined): string {
     const { request, target, expectsContinue, via } = this.#options;
     const { rawHeaders, socket } = request;
-    const dropped = [
-      ...MARKS,
+    const dropped = SAID_ANEW.with([
       ...(expectsContinue ? [] : ['expect']),
       ...(made === undefined ? [] : ['traceparent', 'tracestate']),
-    ];
+    ]);
     const { endsAtMs, attempt } = this.#patience;
     const peer = socket.remoteAddress?.replace(/^::ffff:/i, '');
-    const headers = withHeaders(endToEnd(rawHeaders, dropped), {
-      Host: target.authority,
+    const own = {
       Via: withMember(listOf(rawHeaders, 'via'), via),
       ...(peer !== undefined && {
         'X-Forwarded-For': withMember(listOf(rawHeaders, 'x-forwarded-for'), peer),
       }),
       ...attemptHeaders({ number: attempt, timeoutMs: endsAtMs - performance.now() }),
       ...(made !== undefined && { traceparent: made }),
-    });
-    return request.headers['transfer-encoding'] === undefined
-      ? headers
-      : headers.concat('Transfer-Encoding', 'chunked');
+    };
+    let lines = fieldLine('Host', target.authority) + fieldLines(rawHeaders, dropped) + framingLines(request);
+    for (const [name, value] of Object.entries(own)) lines += fieldLine(name, value);
+    return lines;
   }
 
-  #send(upstream: ClientRequest): void {
+  #body(): UpstreamBody {
     const { request } = this.#options;
-    relayInformation(upstream, this.#options);
-    if (hasBody(request)) streamUpload(request, upstream, new CallerPace());
-    else upstream.end();
+    if (!hasBody(request)) return { kind: 'whole', bytes: NO_BODY };
+    const chunked = request.headers['transfer-encoding'] !== undefined;
+    return { kind: 'stream', chunked, start: (upload) => streamUpload(request, upload, new CallerPace()) };
   }
 
   /** A caller that was told nothing of its body may send it or not: what follows on its connection cannot be read. */
@@ -223,7 +236,7 @@ function unreachable(
   { host, port }: CallTarget,
   { refused, error }: { refused: boolean; error: unknown },
 ): Problem {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
+  const code = causeOf(error);
   const where = `the service ${service} at ${host}:${port}`;
   return {
     type: `urn:bulwark:problem:${refused ? 'service-unreachable' : 'service-broke-off'}`,

@@ -19,15 +19,31 @@ import {
   type Judgement,
 } from '@bulwark/agent';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { discard, headersOf, readAnswer, writeAnswer, type Answer } from './answer.js';
+import { discard, HeldAnswer, relayedHeaders, writeAnswer, type Answer } from './answer.js';
+import { bodyTooSlow, unreachable } from './call-problems.js';
+import { callUpstream, type Settle } from './call-upstream.js';
 import { CallerPace } from './caller-pace.js';
 import type { CallTarget } from './call-target.js';
 import { cutOff } from './cut-off.js';
-import { endToEnd, headerOf, withHeaders, type RawHeaders } from './hop-headers.js';
+import {
+  endToEnd,
+  FieldNames,
+  headerOf,
+  HOP_BY_HOP,
+  listOf,
+  withHeaders,
+  withMember,
+  type RawHeaders,
+} from './hop-headers.js';
 import { writeProblem } from './problem-answer.js';
 import type { RequestBody } from './request-body.js';
-import { streamAnswer } from './response-stream.js';
+import { fieldLines, framingLines } from './request-fields.js';
+import { StreamedAnswer } from './response-stream.js';
 import type { UpstreamClient } from './upstream-client.js';
+import type { AnswerHead } from './upstream/answer-head.js';
+import { TooManyConnectionsError } from './upstream/connection-pool.js';
+import type { BodySink, Exchange } from './upstream/exchange.js';
+import { fieldLine, requestHead } from './upstream/request-head.js';
 
 export interface ProxiedCallOptions {
   readonly request: IncomingMessage;
@@ -63,7 +79,9 @@ export interface Told {
 }
 
 /** Said anew to the next hop. */
-const NOT_PASSED_ON = ['host', 'expect', HEADER.deadline, HEADER.attempt];
+const SAID_ANEW = new FieldNames([...HOP_BY_HOP, 'host', 'expect', 'via', HEADER.deadline, HEADER.attempt]);
+const SAID_ANEW_WITH_TRACE = SAID_ANEW.with(['traceparent', 'tracestate']);
+/** Idempotent, so that RFC 9110 §9.2.2 lets a proxy send them again when their connection turns out to be closed. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 /** The answer had begun to reach the caller; nothing else can be answered any more. */
@@ -74,30 +92,23 @@ class AnswerBegunError extends Error {
 /** One call through the proxy, from its head to its last byte. */
 export class ProxiedCall {
   readonly #options: ProxiedCallOptions;
-  readonly #headers: string[];
+  /** The same in every attempt. */
+  readonly #fields: string;
   readonly #method: string;
   readonly #marks: IncomingMarks;
   readonly #cacheKey: string | undefined;
   readonly #pace = new CallerPace();
+  /** The dependency's last answer, and that of the simplified call, when they did not go straight to the caller. */
   #last: Answer | undefined;
+  #simplified: Answer | undefined;
   #begun = false;
 
   constructor(options: ProxiedCallOptions) {
     this.#options = options;
-    const { request, target, via, body, plan, traceparent } = options;
+    const { request, target, plan } = options;
     this.#method = request.method ?? 'GET';
     this.#marks = options.marks ?? readIncomingMarks(this.#requestHeader);
-    this.#headers = withHeaders(endToEnd(request.rawHeaders, NOT_PASSED_ON), {
-      Host: target.authority,
-      Via: joined(headerOf(request.rawHeaders, 'via'), via),
-    }).concat(body.headers);
-    if (traceparent !== undefined) {
-      // The state belongs to the trace that was not valid: W3C Trace Context §3.3.1.
-      this.#headers = endToEnd(this.#headers, ['traceparent', 'tracestate']).concat(
-        'traceparent',
-        traceparent,
-      );
-    }
+    this.#fields = fieldsDown(options);
     this.#cacheKey =
       plan.lastGood &&
       lastGoodKey(
@@ -149,41 +160,63 @@ export class ProxiedCall {
 
   #judgeError(error: unknown): Judgement {
     if (error instanceof AnswerBegunError) return { ignore: true, noRetry: true };
+    // The sidecar's own limit, not the dependency's.
+    if (error instanceof TooManyConnectionsError) return { ignore: true };
     const judgement = judgeError(error);
     return this.#begun ? { ...judgement, noRetry: true } : judgement;
   }
 
-  async #attempt(attempt: Attempt, path: string): Promise<Answer> {
+  #attempt(attempt: Attempt, path: string): Promise<Answer> {
     if (this.#begun) throw new AnswerBegunError('the answer has begun');
-    discard(this.#last);
-    const { upstreams, target, body, response, believes } = this.#options;
-    const message = await upstreams.open({
-      target: { ...target, path },
-      method: this.#method,
-      headers: withHeaders(this.#headers, attemptHeaders(attempt, this.#marks.callerAttempt)),
+    const { upstreams, target, body } = this.#options;
+    const simplified = path !== target.path;
+    // The answer itself may still be needed, should the simplified call fail.
+    if (!simplified) discard(this.#last);
+    const call = {
+      origin: target,
+      toHead: this.#method === 'HEAD',
+      head: this.#head(attempt, path),
+      body: body.forUpstream(this.#pace),
       signal: attempt.signal,
       repeatable: body.replayable && REPEATABLE.has(this.#method),
-      send: (request) => body.send(request, this.#pace),
-    });
-    const headers = headersOf(message, believes?.(message.socket.remoteAddress) ?? true);
-    if (!this.#isFinal(message) || path !== target.path) {
-      this.#last = await readAnswer(message, headers);
-      return this.#last;
-    }
-    this.#begun = true;
-    this.#tell(headers);
-    const kept = this.#cacheKey !== undefined && mayBeRemembered(message.statusCode ?? 0, headers);
-    return streamAnswer(message, response, {
-      headers,
-      marks: { Via: joined(headerOf(headers, 'via'), this.#options.via) },
-      keepBytes: kept ? LAST_GOOD_MAX_BYTES : 0,
-      pace: this.#pace,
+    };
+    return callUpstream<Answer>(upstreams, call, {
+      begin: (head, exchange, settle) => this.#answerBegins(head, { exchange, settle, simplified }),
     });
   }
 
+  #head(attempt: Attempt, path: string): string {
+    const { basePath } = this.#options.target;
+    let marks = '';
+    for (const [name, value] of Object.entries(attemptHeaders(attempt, this.#marks.callerAttempt))) {
+      marks += fieldLine(name, value);
+    }
+    const target = path.startsWith('/') ? `${basePath}${path}` : path;
+    return requestHead(this.#method, target, this.#fields + marks);
+  }
+
+  /** Decides what becomes of an answer: it goes straight to the caller, or is read first. */
+  #answerBegins(head: AnswerHead, { exchange, settle, simplified }: AnswerBegins): BodySink {
+    const { response, believes, via } = this.#options;
+    const { status } = head;
+    const headers = relayedHeaders(head, via, believes?.(exchange.remoteAddress) ?? true);
+    if (simplified || !this.#isFinal(status)) {
+      const resolve = (answer: Answer): void => {
+        if (simplified) this.#simplified = answer;
+        else this.#last = answer;
+        settle.resolve(answer);
+      };
+      return new HeldAnswer({ status, headers }, exchange, { resolve, reject: settle.reject });
+    }
+    this.#begun = true;
+    this.#tell(headers);
+    const kept = this.#cacheKey !== undefined && mayBeRemembered(status, headers);
+    const keepBytes = kept ? LAST_GOOD_MAX_BYTES : 0;
+    return new StreamedAnswer({ response, exchange, status, headers, keepBytes, pace: this.#pace, settle });
+  }
+
   /** Whether the caller gets this answer whatever the policy says: then it need not wait in memory. */
-  #isFinal(message: IncomingMessage): boolean {
-    const status = message.statusCode ?? 502;
+  #isFinal(status: number): boolean {
     const { settings } = this.#options.plan;
     if (settings === undefined) return true;
     return (
@@ -209,7 +242,9 @@ export class ProxiedCall {
       if (result.kind !== 'fresh' && !response.writableFinished) cutOff(response);
       return;
     }
-    if (result.kind === 'degraded' || result.kind === 'rejected') discard(this.#last);
+    const used = result.kind === 'rejected' ? undefined : result.value;
+    if (this.#last !== used) discard(this.#last);
+    if (this.#simplified !== used) discard(this.#simplified);
     switch (result.kind) {
       case 'fresh':
         this.#tell(result.value.headers);
@@ -242,7 +277,7 @@ export class ProxiedCall {
     const { age, ...degraded } = degradedMarks(target.service, result, { traceId, rememberedAge });
     // A simplified answer may itself be degraded, by a layer below.
     const below = value && listOf(value.headers, HEADER.degraded);
-    const marks = { 'Bulwark-Degraded': joined(below, degraded['bulwark-degraded']), Age: age };
+    const marks = { 'Bulwark-Degraded': withMember(below, degraded['bulwark-degraded']), Age: age };
     this.#tell(Object.entries(marks).flat());
     // A session of an earlier answer must not be set once more.
     if (value !== undefined) {
@@ -258,48 +293,28 @@ export class ProxiedCall {
   }
 }
 
-function bodyTooSlow(service: string, policy: string | undefined) {
-  return {
-    type: 'urn:bulwark:problem:request-timeout',
-    title: 'The request did not arrive in time',
-    status: 408,
-    detail: `The body of the call to ${service} was still coming when the call's time was used up. Raise the policy's timeout for large transfers.`,
-    service,
-    reason: 'request-timeout',
-    ...(policy !== undefined && { policy }),
-  };
+interface AnswerBegins {
+  readonly exchange: Exchange;
+  readonly settle: Settle<Answer>;
+  /** It is the answer of the simplified call. */
+  readonly simplified: boolean;
 }
 
-function unreachable(
-  service: string,
-  failed: { error: unknown; attempts: number; policy: string | undefined },
-) {
-  const error = failed.error instanceof Error ? failed.error : undefined;
-  const code =
-    error !== undefined && 'code' in error && typeof error.code === 'string' ? error.code : 'no answer';
-  return {
-    type: 'urn:bulwark:problem:unreachable',
-    title: 'The dependency could not be reached or broke off',
-    status: 502,
-    detail: `The call to ${service} failed after ${failed.attempts} attempt(s): ${code}.`,
-    service,
-    reason: 'failure',
-    ...(failed.policy !== undefined && { policy: failed.policy }),
-  };
+function fieldsDown({ request, target, via, traceparent }: ProxiedCallOptions): string {
+  const raw = request.rawHeaders;
+  // The state belongs to the trace that was not valid: W3C Trace Context §3.3.1.
+  const dropped = traceparent === undefined ? SAID_ANEW : SAID_ANEW_WITH_TRACE;
+  return (
+    fieldLine('Host', target.authority) +
+    fieldLines(raw, dropped) +
+    fieldLine('Via', withMember(listOf(raw, 'via'), via)) +
+    framingLines(request) +
+    (traceparent === undefined ? '' : fieldLine('traceparent', traceparent))
+  );
 }
 
 /** A degraded answer is not remembered as a full one. */
 function mayBeRemembered(status: number, headers: RawHeaders): boolean {
   const header = (name: string): string | undefined => headerOf(headers, name);
   return mayBeKept(status, header) && header(HEADER.degraded) === undefined;
-}
-
-/** All values of a list header; undefined = it is not there. */
-function listOf(headers: RawHeaders, name: string): string | undefined {
-  const values = headers.filter((_value, at) => at % 2 === 1 && headers[at - 1]?.toLowerCase() === name);
-  return values.length === 0 ? undefined : values.join(', ');
-}
-
-function joined(former: string | undefined, last: string): string {
-  return former === undefined ? last : `${former}, ${last}`;
 }

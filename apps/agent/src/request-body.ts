@@ -1,6 +1,7 @@
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CallerPace } from './caller-pace.js';
 import { streamUpload } from './stream-upload.js';
+import type { UpstreamBody } from './upstream/exchange.js';
 
 /** Up to here a body is kept so that it can be sent again; a larger or unannounced one can be sent once. */
 export const REPLAY_MAX_BYTES = 64 * 1024;
@@ -9,13 +10,13 @@ export const REPLAY_MAX_BYTES = 64 * 1024;
 export interface RequestBody {
   /** False: it can be sent only once, so the call gets one attempt. */
   readonly replayable: boolean;
-  /** Framing for the upstream, where it is not the caller's Content-Length. */
-  readonly headers: readonly string[];
+  /** Sent in chunks; else by the caller's Content-Length. */
+  readonly chunked: boolean;
   /** `pace` hears when the caller holds the body up. */
-  send(request: ClientRequest, pace: CallerPace): void;
+  forUpstream(pace: CallerPace): UpstreamBody;
 }
 
-const EMPTY: RequestBody = { replayable: true, headers: [], send: (request) => request.end() };
+const EMPTY = whole(Buffer.alloc(0));
 
 /** Small bodies are read whole before the call begins: a slow caller must not use up the dependency's time. */
 export async function readRequestBody(
@@ -29,15 +30,24 @@ export async function readRequestBody(
     if (expectsContinue) response.writeContinue();
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
-    return { replayable: true, headers: [], send: (upstream) => upstream.end(body) };
+    return whole(Buffer.concat(chunks));
   }
+  const chunked = coding !== undefined;
   return {
     replayable: false,
-    headers: coding === undefined ? [] : ['Transfer-Encoding', 'chunked'],
-    send: (upstream, pace) => {
-      if (expectsContinue) response.writeContinue();
-      streamUpload(request, upstream, pace);
-    },
+    chunked,
+    forUpstream: (pace) => ({
+      kind: 'stream',
+      chunked,
+      start: (upload) => {
+        if (expectsContinue) response.writeContinue();
+        return streamUpload(request, upload, pace);
+      },
+    }),
   };
+}
+
+function whole(bytes: Buffer): RequestBody {
+  const body: UpstreamBody = { kind: 'whole', bytes };
+  return { replayable: true, chunked: false, forUpstream: () => body };
 }

@@ -1,46 +1,71 @@
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import { pairs } from './answer.js';
+import type { IncomingMessage } from 'node:http';
 import type { CallerPace } from './caller-pace.js';
+import { trailersPassedOn } from './hop-headers.js';
+import type { Upload, UploadSource } from './upstream/exchange.js';
 
 /**
  * Passes a request's body on as it comes. While the upstream would take more and the caller sends nothing, the caller
- * holds the call up; while the upstream takes nothing, that is the upstream's time. The end of either side is seen by the
- * call itself; here it only ends the other where nothing more can come.
+ * holds the call up; while the upstream takes nothing, that is the upstream's time. A caller that goes away in the
+ * middle is seen by the call itself, which then ends the upstream's side.
  */
-export function streamUpload(request: IncomingMessage, upstream: ClientRequest, pace: CallerPace): void {
+export function streamUpload(request: IncomingMessage, upload: Upload, pace: CallerPace): UploadSource {
+  const caller = new CallerWatch(pace);
   let over = false;
-  const waitForCaller = (): void => {
-    if (!over && upstream.socket?.connecting === false) pace.hold('upload');
+  /** The upstream's buffers are. */
+  let full = false;
+  const awaitCaller = (): void => {
+    if (!over && !full && upload.connected) caller.expect();
   };
-  const end = (): void => {
-    over = true;
-    pace.release('upload');
-  };
-  upstream.once('socket', (socket) => {
-    if (socket.connecting) socket.once('connect', waitForCaller);
-    else waitForCaller();
-  });
-  upstream.on('drain', () => {
-    waitForCaller();
-    request.resume();
-  });
-  upstream.once('close', () => {
-    end();
-    // Nobody wants the rest; it is read so that the caller can be answered on this connection.
-    request.resume();
-  });
   request.on('data', (chunk: Buffer) => {
-    if (over || upstream.destroyed || upstream.write(chunk)) return;
-    pace.release('upload');
-    request.pause();
+    caller.came();
+    if (over) return;
+    full = !upload.write(chunk);
+    if (full) request.pause();
+    else awaitCaller();
   });
   request.once('end', () => {
-    end();
-    if (request.rawTrailers.length > 0) upstream.addTrailers(pairs(request.rawTrailers));
-    upstream.end();
+    over = true;
+    caller.came();
+    upload.end(trailersPassedOn(request.rawTrailers));
   });
   request.on('error', () => undefined);
-  request.once('close', () => {
-    if (!request.complete) upstream.destroy();
-  });
+  return {
+    ready: awaitCaller,
+    drained: () => {
+      full = false;
+      awaitCaller();
+      request.resume();
+    },
+    over: () => {
+      over = true;
+      caller.came();
+      // Nobody wants the rest; it is read so that the caller can be answered on this connection.
+      request.resume();
+    },
+  };
+}
+
+/**
+ * Notes when a caller that is expected to send does not. What has come but was not read yet is not the caller's delay, so
+ * that a whole turn of the event loop, with a look at its connection, must have found nothing.
+ */
+class CallerWatch {
+  readonly #pace: CallerPace;
+  #look: NodeJS.Immediate | undefined;
+
+  constructor(pace: CallerPace) {
+    this.#pace = pace;
+  }
+
+  expect(): void {
+    clearImmediate(this.#look);
+    this.#look = setImmediate(() => {
+      this.#look = setImmediate(() => this.#pace.hold('upload'));
+    });
+  }
+
+  came(): void {
+    clearImmediate(this.#look);
+    this.#pace.release('upload');
+  }
 }
