@@ -141,7 +141,9 @@ export class Bulwark {
     const adapter = fallback === undefined ? plain : { ...plain, ...standInOf(service, fallback) };
     const result = await this.execute(service, request, attempt, adapter);
     options.onResult?.(result);
-    if (result.kind === 'degraded') this.#context.noteDegraded(degradedHeader(service, result, traceId()));
+    if (result.kind === 'degraded' && this.#context.active) {
+      this.#context.noteDegraded(degradedHeader(service, result, traceId()));
+    }
     return settle(service, result, fallback);
   }
 

@@ -19,13 +19,18 @@ export interface Inherited {
 
 /** A call has the smaller of both deadlines, and is a repetition when either of them is. */
 export function inherit(inherited: Inherited, request: CallRequest): CallRequest {
-  const deadlineMs = Math.min(inherited.deadlineMs ?? Infinity, request.deadlineMs ?? Infinity);
+  const deadlineMs = Math.min(inherited.deadlineMs ?? Infinity, deadlineOf(request));
   const callerAttempt = Math.max(inherited.callerAttempt ?? 1, request.callerAttempt ?? 1);
   return {
     ...request,
     ...(deadlineMs !== Infinity && { deadlineMs }),
     ...(callerAttempt > 1 && { callerAttempt }),
   };
+}
+
+/** A deadline that is no number is none, and must not take the inherited one away. */
+function deadlineOf({ deadlineMs }: CallRequest): number {
+  return deadlineMs === undefined || Number.isNaN(deadlineMs) ? Infinity : deadlineMs;
 }
 
 /**

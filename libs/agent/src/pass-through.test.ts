@@ -106,6 +106,9 @@ describe('a call made while another is answered', () => {
       callerAttempt: 2,
     });
     expect(inherit({ deadlineMs: 900 }, request)).toEqual(request);
+    expect(inherit({ deadlineMs: 200 }, { operation: 'x', deadlineMs: NaN })).toMatchObject({
+      deadlineMs: 200,
+    });
     expect(inherit({}, { operation: 'x' })).toEqual({ operation: 'x' });
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -65,6 +65,16 @@ describe('the snapshot on disk', () => {
     expect(await file.read({ namespace: 'shop', service: 'cart' })).toEqual({
       kind: 'unusable',
       reason: 'belongs to shop/storefront, this agent is shop/cart',
+    });
+  });
+
+  it('is refused unread when it is larger than any snapshot', async () => {
+    const file = new SnapshotFile(directory);
+    await writeFile(file.path, '');
+    await truncate(file.path, 128 * 1024 * 1024 + 1);
+    expect(await file.read(owner)).toEqual({
+      kind: 'unusable',
+      reason: expect.stringContaining('larger than') as string,
     });
   });
 

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotVersion } from '@bulwark/protocol';
 
@@ -49,6 +49,8 @@ export class SnapshotFile {
   async read(owner: { namespace: string; service: string }): Promise<ReadSnapshot> {
     let text: Buffer;
     try {
+      const { size } = await stat(this.path);
+      if (size > MAX_BYTES) return { kind: 'unusable', reason: `larger than ${MAX_BYTES} bytes` };
       text = await readFile(this.path);
     } catch (error) {
       return isNotFound(error) ? { kind: 'absent' } : { kind: 'unusable', reason: messageOf(error) };
@@ -93,7 +95,6 @@ export class SnapshotFile {
 }
 
 function parse(text: Buffer, owner: { namespace: string; service: string }): StoredSnapshot {
-  if (text.length > MAX_BYTES) throw new Error(`larger than ${MAX_BYTES} bytes`);
   const end = text.indexOf(0x0a);
   if (end < 0) throw new Error('truncated: no header line');
   const header = asRecord(JSON.parse(text.subarray(0, end).toString('utf8')), 'header');

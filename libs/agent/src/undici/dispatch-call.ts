@@ -26,6 +26,9 @@ import { CallerController } from './caller-controller.js';
 import { DispatchAttempt, type DispatchAnswer, type Head, type Receiver } from './dispatch-attempt.js';
 import { headerPairs, readPair, withMarks } from './request-headers.js';
 
+/** Bytes are kept as they were sent: another caller may not know their coding. */
+const AS_ENCODED = 'header:accept-encoding';
+
 export interface DispatchCallParts {
   readonly environment: CallEnvironment;
   readonly dispatch: Dispatcher.Dispatch;
@@ -75,7 +78,7 @@ export class DispatchCall {
     // A query that undici adds itself is no part of the path, and so of no key: such an answer is not remembered.
     const cacheKey =
       lastGood && call.query === undefined
-        ? lastGoodKey({ method, url: href, header }, lastGood.varyBy)
+        ? lastGoodKey({ method, url: href, header }, [...lastGood.varyBy, AS_ENCODED])
         : undefined;
     const idempotencyKey = guard.idempotencyKey ?? header(HEADER.idempotencyKey);
     this.#request = {

@@ -193,6 +193,8 @@ describe('undici under the policies', () => {
       () => undefined,
       async () => {
         expect(await ask('/a')).toEqual([200, 'full /a', 'last-good', undefined]);
+        const other = await request(`${url}/a`, { dispatcher, headers: { 'accept-encoding': 'gzip' } });
+        expect(await other.body.text()).toBe('popular');
         expect(await ask('/b')).toEqual([200, 'popular', 'simplified', undefined]);
         expect(bulwark.answerHeaders()['bulwark-degraded']).toMatch(/^last-good;.*, simplified;/);
       },
