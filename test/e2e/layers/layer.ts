@@ -27,10 +27,11 @@ export interface Service {
   seen(path: string): SeenCall[];
 }
 
-export type Program = 'node' | 'python';
+/** `grpc` serves gRPC over cleartext HTTP/2, the others HTTP/1.1. */
+export type Program = 'node' | 'python' | 'grpc';
 
 /** What can run the plain middle service: Python where there is one. */
-export function middleProgram(): Program {
+export function middleProgram(): 'node' | 'python' {
   const tried = spawnSync('python3', ['-c', 'import http.server, urllib.request']);
   if (tried.status === 0) return 'python';
   const why = tried.error?.message ?? String(tried.stderr);
@@ -55,17 +56,33 @@ export async function startPlainService({
   next,
   proxy,
 }: PlainService): Promise<Service> {
-  const args = [name, String(port), ...(next === undefined ? [] : [next])];
   const url = `http://${proxy}`;
   const running = await startProcess({
-    ...(program === 'python'
-      ? { command: 'python3', args: [at('./plain_service.py'), ...args] }
-      : tsProgram('./plain-service.ts', args)),
-    // Nothing may go around the proxy.
-    env: { HTTP_PROXY: url, http_proxy: url, NO_PROXY: undefined, no_proxy: undefined },
-    readyLine: /^ready$/,
+    ...commandOf(program, [name, String(port)], next && { next, proxy }),
+    // Nothing may go around the proxy. gRPC clients are given its address instead: they would ask it for a tunnel.
+    env:
+      program === 'grpc'
+        ? {}
+        : { HTTP_PROXY: url, http_proxy: url, NO_PROXY: undefined, no_proxy: undefined },
+    readyLine: /^(ready|listening on .*)$/,
   });
   return serviceOf(name, running);
+}
+
+function commandOf(
+  program: Program,
+  args: readonly string[],
+  below: { next: string; proxy: string } | '' | undefined,
+): { command: string; args: readonly string[] } {
+  const rest = below ? [below.next] : [];
+  switch (program) {
+    case 'python':
+      return { command: 'python3', args: [at('./plain_service.py'), ...args, ...rest] };
+    case 'node':
+      return tsProgram('./plain-service.ts', [...args, ...rest]);
+    case 'grpc':
+      return tsProgram('./grpc-service.ts', ['plain', ...args, ...(below ? [below.next, below.proxy] : [])]);
+  }
 }
 
 /** A program of these tests, run by this very Node; it imports built packages only. */
