@@ -51,7 +51,7 @@ export class CallerFleet {
 
   /** From now on all agents call these services only. */
   choose(services: readonly string[]): void {
-    for (const child of this.children) child.send({ type: 'choose', services } satisfies CallerCommand);
+    for (const child of this.living()) child.send({ type: 'choose', services } satisfies CallerCommand);
   }
 
   /** SIGKILL for the process that holds this agent. */
@@ -59,27 +59,35 @@ export class CallerFleet {
     this.processOf.get(agent)?.kill('SIGKILL');
   }
 
+  /** Of the processes that live: what one counted that was killed went with it. */
   async stats(): Promise<AgentStats[]> {
-    const answers = this.children.map(
-      (child) =>
-        new Promise<readonly AgentStats[]>((resolve, reject) => {
-          const listen = (message: CallerMessage) => {
-            if (message.type !== 'stats') return;
-            child.off('message', listen);
-            resolve(message.agents);
-          };
-          child.on('message', listen);
-          child.send({ type: 'stats' }, (error) => {
-            if (error) reject(error);
-          });
-        }),
-    );
-    return (await Promise.all(answers)).flat();
+    return (await Promise.all(this.living().map(statsOf))).flat();
+  }
+
+  private living(): ChildProcess[] {
+    return this.children.filter(({ connected }) => connected);
   }
 
   async stop(): Promise<void> {
     await Promise.all(this.children.map(stopChild));
   }
+}
+
+function statsOf(child: ChildProcess): Promise<readonly AgentStats[]> {
+  return new Promise((resolve) => {
+    const end = (agents: readonly AgentStats[]): void => {
+      child.off('message', listen).off('exit', gone);
+      resolve(agents);
+    };
+    const listen = (message: CallerMessage): void => {
+      if (message.type === 'stats') end(message.agents);
+    };
+    const gone = (): void => end([]);
+    child.on('message', listen).once('exit', gone);
+    child.send({ type: 'stats' }, (error) => {
+      if (error) gone();
+    });
+  });
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {

@@ -24,6 +24,8 @@ const HANG_MS = 30_000;
 export class Dependency {
   private readonly health = new Map<string, Health>();
   private readonly arrivals = new Map<string, Arrival[]>();
+  /** All there ever were; of the arrivals only the newest are kept. */
+  private readonly calls = new Map<string, number>();
   private readonly server: Server;
 
   constructor(services: readonly string[]) {
@@ -54,7 +56,9 @@ export class Dependency {
   }
 
   private route(request: IncomingMessage, response: ServerResponse): void {
-    const url = new URL(request.url ?? '/', 'http://dependency');
+    const path = request.url ?? '/';
+    if (!URL.canParse(path, 'http://dependency')) return answer(response, 400, { error: 'no path' });
+    const url = new URL(path, 'http://dependency');
     const [, verb = '', name = ''] = url.pathname.split('/');
     if (verb === 'status') return answer(response, 200, this.status());
     const arrivals = this.arrivals.get(name);
@@ -100,6 +104,7 @@ export class Dependency {
   private remember(name: string, arrival: Arrival): void {
     const arrivals = this.arrivals.get(name);
     if (arrivals === undefined) return;
+    this.calls.set(name, (this.calls.get(name) ?? 0) + 1);
     if (arrivals.length >= KEPT_ARRIVALS) arrivals.splice(0, KEPT_ARRIVALS / 2);
     arrivals.push(arrival);
   }
@@ -109,7 +114,7 @@ export class Dependency {
       services: [...this.health].map(([service, health]) => ({
         service,
         health,
-        calls: this.arrivals.get(service)?.length ?? 0,
+        calls: this.calls.get(service) ?? 0,
       })),
     };
   }
