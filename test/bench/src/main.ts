@@ -91,6 +91,9 @@ async function main(): Promise<number> {
     return USAGE;
   }
   const { run } = await suites[args.suite]!.load();
+  // Whoever reads may stop reading: `… | head`.
+  process.stdout.on('error', () => process.exit(1));
+  if (!args.json) console.error(`${args.suite}: ${args.rounds} rounds; each table is shown when it is done`);
   const report = new Report(args);
   await run(report);
   report.end();
