@@ -149,10 +149,7 @@ export class InboundCall {
     const { response, trusted, via } = this.#options;
     const { status } = head;
     const relayed = relayedHeaders(head, via, trusted);
-    const headers = withHeaders(relayed, {
-      ...(trusted && marksUp(status, relayed, entry.told)),
-      ...this.#closing(),
-    });
+    const headers = trusted ? withHeaders(relayed, marksUp(status, relayed, entry.told)) : relayed;
     const pace = new CallerPace();
     return new StreamedAnswer({ response, exchange, status, headers, keepBytes: 0, pace, settle });
   }
@@ -186,12 +183,6 @@ export class InboundCall {
     return { kind: 'stream', chunked, start: (upload) => streamUpload(request, upload, new CallerPace()) };
   }
 
-  /** A caller that was told nothing of its body may send it or not: what follows on its connection cannot be read. */
-  #closing(): Record<string, string> {
-    const { request, expectsContinue } = this.#options;
-    return expectsContinue && !request.complete ? { Connection: 'close' } : {};
-  }
-
   async #failed(error: unknown): Promise<Outcome> {
     const { response, service, target } = this.#options;
     if (this.#timedOut) {
@@ -202,7 +193,7 @@ export class InboundCall {
     if (this.#callerGone) return 'cancelled';
     if (response.headersSent) return 'failed';
     const refused = judgeError(error).transport === 'connect';
-    writeProblem(response, unreachable(service, target, { refused, error }), this.#closing());
+    writeProblem(response, unreachable(service, target, { refused, error }));
     return 'unreachable';
   }
 
@@ -217,7 +208,7 @@ export class InboundCall {
       reason: 'deadline',
     };
     // Nobody's failure: neither breaker nor retry of the caller should make anything of it.
-    writeProblem(response, problem, { 'Bulwark-Rejected': 'deadline', ...this.#closing() });
+    writeProblem(response, problem, { 'Bulwark-Rejected': 'deadline' });
   }
 }
 
