@@ -40,8 +40,9 @@ export function resumedWish({ forced, writtenUnixMs }: StoredVerdict, now: Now):
   return { forced, untilMs: now.ms + Math.max(0, forced.remainingMs - ageMs) };
 }
 
-/** The same state under a new version, for a new decider. */
+/** The same state under a new version, for a new decider; what is forced may have ended while nobody decided. */
 export function takenOver(stored: StoredVerdict, same: Continuing, wish: Wish): Change {
+  if (wish.forced !== undefined && wish.untilMs <= same.nowMs) return forcedTo(same, NOTHING_FORCED);
   const { reason, message } = stored;
   return { ...continued(same, wish), reason, message };
 }

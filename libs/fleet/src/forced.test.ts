@@ -115,7 +115,7 @@ describe('what a person forced', () => {
     world.restart(9, 20_000);
     expect(world.verdict?.forced).toMatchObject({ state: 'open', remainingMs: 40_000 });
     world.restart(10, 50_000);
-    expect(world.verdict).toMatchObject({ forced: undefined, version: { token: 10 } });
+    expect(world.verdict).toMatchObject({ forced: undefined, reason: 'released', version: { token: 10 } });
   });
 
   test('wall time that jumps while it lives changes nothing', () => {

@@ -94,3 +94,10 @@ describe('unified diffs', () => {
     expect(unifiedDiff(before, before)).toBe('');
   });
 });
+
+it('texts of tens of thousands of lines are compared in bounded time and memory', () => {
+  const text = (mark: string) => Array.from({ length: 60_000 }, (_, line) => `${mark}${line}\n`).join('');
+  const diff = unifiedDiff(`same\n${text('a')}`, `same\n${text('b')}`);
+  expect(diff.startsWith('@@ -1,60001 +1,60001 @@\n same\n-a0\n')).toBe(true);
+  expect(diff.endsWith('+b59999\n')).toBe(true);
+});

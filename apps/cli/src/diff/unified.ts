@@ -5,6 +5,8 @@ interface Edit {
 }
 
 const CONTEXT_LINES = 3;
+/** A comparison takes as many steps, and as many words of memory, as there are pairs of lines. */
+const MOST_PAIRS = 16_000_000;
 
 /** The hunks of `diff -u` between two texts; "" = they are the same. */
 export function unifiedDiff(before: string, after: string): string {
@@ -35,6 +37,12 @@ function compareLines(before: readonly string[], after: readonly string[]): read
 }
 
 function compareMiddle(before: readonly string[], after: readonly string[]): readonly Edit[] {
+  if (before.length * after.length > MOST_PAIRS) {
+    // Too much to find what is common: all of it is shown as replaced, which is true, too.
+    const edits = (lines: readonly string[], mark: Edit['mark']) =>
+      lines.map((line): Edit => ({ mark, line }));
+    return [...edits(before, '-'), ...edits(after, '+')];
+  }
   const width = after.length + 1;
   const lengths = new Uint32Array((before.length + 1) * width);
   const at = (i: number, j: number) => lengths[i * width + j] ?? 0;
