@@ -8,6 +8,7 @@ import type {
   EngineEvent,
   Guard,
   Host,
+  ValueAdapter,
 } from '@bulwark/resilience';
 import type { Interceptor, ServerInterceptor } from '@grpc/grpc-js';
 import { trace } from '@opentelemetry/api';
@@ -27,7 +28,7 @@ import {
 import type { GrpcEnvironment } from './grpc/prepared-call.js';
 import type { CallEnvironment, CallPlan } from './call-plan.js';
 import { inCallersContext } from './callers-context.js';
-import { settle, standInOf, type FallbackCause } from './call-outcome.js';
+import { settle, standInOf, valueOf, type FallbackCause } from './call-outcome.js';
 import { guardedFetch, type GuardedInit } from './guarded-fetch.js';
 import { degradedHeader, type ReadHeader } from './headers.js';
 import { plainAdapter } from './judge.js';
@@ -84,6 +85,7 @@ export class Bulwark {
   readonly #policies: PolicySet;
   readonly #link: ControlLink;
   readonly #context: CallContext;
+  readonly #plainAdapters = new WeakMap<Guard, ValueAdapter<unknown>>();
   #closed: Promise<void> | undefined;
 
   /** Use `connect`. */
@@ -129,22 +131,21 @@ export class Bulwark {
    * or simplified) or throws: `RejectedError`, `DeadlineError`, the caller's own abort reason, or what the last
    * attempt threw.
    */
-  async call<T>(
-    service: string,
-    options: CallOptions<T>,
-    attempt: (attempt: Attempt) => Promise<T>,
-  ): Promise<T> {
+  call<T>(service: string, options: CallOptions<T>, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
     const request: CallRequest =
       options.operation === undefined ? { ...options, operation: '' } : (options as CallRequest);
-    const plain = plainAdapter<T>(options.judge);
-    const { fallback } = options;
-    const adapter = fallback === undefined ? plain : { ...plain, ...standInOf(service, fallback) };
-    const result = await this.execute(service, request, attempt, adapter);
-    options.onResult?.(result);
-    if (result.kind === 'degraded' && this.#context.active) {
-      this.#context.noteDegraded(degradedHeader(service, result, traceId()));
+    const { judge, fallback, onResult } = options;
+    const guard = this.#guardFor(service, request.operation);
+    // Most calls want a value and nothing else: the engine makes them without a result in between.
+    const bare = judge === undefined && fallback === undefined && onResult === undefined;
+    if (guard !== undefined && bare && !this.#context.active) {
+      return guard.run(request, ownContext(guard, attempt), this.#plainAdapterOf<T>(guard, service));
     }
-    return settle(service, result, fallback);
+    return this.#callWhole(
+      guard,
+      { request, attempt, adapter: plainAdapter<T>(judge) },
+      { service, options },
+    );
   }
 
   /** For adapters: how a call ended, never a throw. Marks of the call being answered fill what the request leaves out. */
@@ -154,10 +155,7 @@ export class Bulwark {
     attempt: (attempt: Attempt) => Promise<T>,
     adapter: CallAdapter<T>,
   ): Promise<CallResult<T>> {
-    const guard = this.#parts.bypass.passes()
-      ? undefined
-      : this.#policies.match(service, request.operation)?.guard;
-    return this.#run(guard, { request, attempt, adapter });
+    return this.#run(this.#guardFor(service, request.operation), { request, attempt, adapter });
   }
 
   /** For adapters that must know the policy before they can describe the call. */
@@ -260,16 +258,43 @@ export class Bulwark {
     };
   }
 
+  /** Undefined = the call passes. */
+  #guardFor(service: string, operation: string): Guard | undefined {
+    return this.#parts.bypass.passes() ? undefined : this.#policies.match(service, operation)?.guard;
+  }
+
+  async #callWhole<T>(
+    guard: Guard | undefined,
+    task: GuardedTask<T>,
+    { service, options }: { service: string; options: CallOptions<T> },
+  ): Promise<T> {
+    const { fallback } = options;
+    const stood = fallback === undefined ? {} : standInOf(service, fallback);
+    const result = await this.#run(guard, { ...task, adapter: { ...task.adapter, ...stood } });
+    options.onResult?.(result);
+    if (result.kind === 'degraded' && this.#context.active) {
+      this.#context.noteDegraded(degradedHeader(service, result, traceId()));
+    }
+    return settle(service, result, fallback);
+  }
+
+  /** Made once: a guard is of one service. */
+  #plainAdapterOf<T>(guard: Guard, service: string): ValueAdapter<T> {
+    let adapter = this.#plainAdapters.get(guard);
+    if (adapter === undefined) {
+      adapter = { ...plainAdapter<unknown>(undefined), conclude: (result) => valueOf(service, result) };
+      this.#plainAdapters.set(guard, adapter);
+    }
+    return adapter as ValueAdapter<T>;
+  }
+
   #run<T>(guard: Guard | undefined, task: GuardedTask<T>): Promise<CallResult<T>> {
     return this.#context.active ? this.#runInherited(guard, task) : this.#runPlain(guard, task);
   }
 
   #runPlain<T>(guard: Guard | undefined, { request, attempt, adapter }: GuardedTask<T>) {
     if (guard === undefined) return passThrough(this.#parts.host, request, attempt, adapter);
-    const { retry, bulkhead } = guard.settings;
-    // Only then is an attempt ever started by somebody else.
-    const later = retry !== undefined || bulkhead !== undefined;
-    return guard.call(request, later ? inCallersContext(attempt) : attempt, adapter);
+    return guard.call(request, ownContext(guard, attempt), adapter);
   }
 
   async #runInherited<T>(guard: Guard | undefined, task: GuardedTask<T>): Promise<CallResult<T>> {
@@ -297,6 +322,12 @@ interface GuardedTask<T> {
   readonly request: CallRequest;
   readonly attempt: (attempt: Attempt) => Promise<T>;
   readonly adapter: CallAdapter<T>;
+}
+
+/** Only where calls wait or are repeated is an attempt ever started by somebody else. */
+function ownContext<T>(guard: Guard, attempt: (attempt: Attempt) => Promise<T>) {
+  const { retry, bulkhead } = guard.settings;
+  return retry === undefined && bulkhead === undefined ? attempt : inCallersContext(attempt);
 }
 
 function traceId(): string | undefined {

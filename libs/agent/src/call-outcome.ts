@@ -30,29 +30,31 @@ export async function settle<T>(
   result: CallResult<T>,
   fallback: Fallback<T> | undefined,
 ): Promise<T> {
+  if (result.kind === 'degraded' && result.fixed !== undefined && fallback !== undefined) {
+    const { fixed, reason, cause } = result;
+    try {
+      return await fallback({ fixed, reason, error: errorOf(service, cause) });
+    } catch {
+      return valueOf(service, cause);
+    }
+  }
+  return valueOf(service, result);
+}
+
+/** The value of a call nobody stands in for, or throws what it ends with. */
+export function valueOf<T>(service: string, result: CallResult<T>): T {
   switch (result.kind) {
     case 'fresh':
       return result.value;
-    case 'degraded': {
-      const { fixed, reason, cause } = result;
-      if (fixed === undefined) return result.value as T;
-      if (fallback === undefined) return ended(service, cause);
-      try {
-        return await fallback({ fixed, reason, error: errorOf(service, cause) });
-      } catch {
-        return ended(service, cause);
-      }
-    }
-    case 'rejected':
+    case 'degraded':
+      return result.fixed === undefined ? (result.value as T) : valueOf(service, result.cause);
     case 'failed':
-      return ended(service, result);
+      if (result.value !== undefined) return result.value;
+      break;
+    case 'rejected':
   }
-}
-
-function ended<T>(service: string, failure: CallFailure<T>): Promise<T> {
-  if (failure.kind === 'failed' && failure.value !== undefined) return Promise.resolve(failure.value);
   // What an attempt threw goes on as it is, whatever it is.
-  return Promise.reject((errorOf(service, failure) as Error) ?? new Error(`the call to ${service} failed`));
+  throw (errorOf(service, result) as Error) ?? new Error(`the call to ${service} failed`);
 }
 
 /** What the caller sees thrown: what the attempt threw, as it is; an answer judged a failure threw nothing. */
