@@ -7,19 +7,28 @@ export interface GateTableOptions {
   readonly listener: GateListener;
   /** Most keys held. */
   readonly maxKeys: number;
-  /** A key that was not called for so long, closed and without a live verdict, may be forgotten when room is needed. */
+  /**
+   * A key that was not called for so long is forgotten: closed, not forced, without a live verdict. One that waits half-open
+   * for a probe that nobody makes is kept while there is room.
+   */
   readonly idleMs: number;
 }
 
-/** How often a full table is searched for idle keys: the search looks at all of them. */
-const SWEEP_EVERY_MS = 1000;
+/** Idle keys are looked for so many times in `idleMs`, whatever the table holds … */
+const SWEEPS = 10;
+/** … and so often in a full one. Each time looks at all keys. */
+const SWEEP_FULL_EVERY_MS = 1000;
 
-/** The breaker gates of one policy, by key, bounded. */
+/**
+ * The breaker gates of one policy, by key, bounded in number and in idle time. It has no timer: idle keys go when calls come
+ * or the table is read, and without either nothing grows.
+ */
 export class GateTable {
   private readonly gates = new Map<string, BreakerGate>();
   private settings: BreakerSettings;
   private slot: number | undefined;
-  private sweptMs = -Infinity;
+  private sweptFullMs = -Infinity;
+  private sweepAtMs = -Infinity;
   /** The key asked for last: most tables have one that is asked for again and again. */
   private last: BreakerGate | undefined;
 
@@ -37,6 +46,7 @@ export class GateTable {
 
   /** The key's gate, made when there is none; undefined when the table is full of keys in use. */
   obtain(key: string, nowMs: number): BreakerGate | undefined {
+    if (nowMs >= this.sweepAtMs) this.sweep(nowMs);
     if (this.last?.key === key) return this.last;
     const held = this.gates.get(key);
     if (held !== undefined) {
@@ -51,7 +61,8 @@ export class GateTable {
     return gate;
   }
 
-  all(): Iterable<BreakerGate> {
+  all(nowMs: number): Iterable<BreakerGate> {
+    if (nowMs >= this.sweepAtMs) this.sweep(nowMs);
     return this.gates.values();
   }
 
@@ -66,12 +77,18 @@ export class GateTable {
   }
 
   private makeRoom(nowMs: number): boolean {
-    if (nowMs - this.sweptMs < SWEEP_EVERY_MS) return false;
-    this.sweptMs = nowMs;
-    for (const [key, gate] of this.gates) {
-      if (gate.isIdle(nowMs, this.options.idleMs)) this.gates.delete(key);
-    }
-    this.last = undefined;
+    if (nowMs - this.sweptFullMs < SWEEP_FULL_EVERY_MS) return false;
+    this.sweptFullMs = nowMs;
+    this.sweep(nowMs, true);
     return this.gates.size < this.options.maxKeys;
+  }
+
+  private sweep(nowMs: number, full = false): void {
+    const { idleMs } = this.options;
+    this.sweepAtMs = nowMs + idleMs / SWEEPS;
+    this.last = undefined;
+    for (const [key, gate] of this.gates) {
+      if (gate.isIdle(nowMs, idleMs, full)) this.gates.delete(key);
+    }
   }
 }
