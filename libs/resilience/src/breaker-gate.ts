@@ -91,7 +91,8 @@ export class BreakerGate {
 
   /**
    * For a call that nothing but this process's own closed breaker has a say in: the epoch it begins in. Nothing is
-   * claimed, so nothing is to be given back; `ended` must be called once if the call is made. 0 = ask `admit`.
+   * claimed, so nothing is to be given back; `succeeded` or `ended` must be called once if the call is made.
+   * 0 = ask `admit`.
    */
   passage(nowMs: number): number {
     if (this.forced !== undefined || (this.hold !== undefined && !this.hold.closed)) return 0;
@@ -100,7 +101,15 @@ export class BreakerGate {
     return epoch;
   }
 
-  /** A call that began by `passage` ended, and not by a failure: those are completed by a permit. */
+  /** A call that began by `passage` ended well, and nobody timed it. Failures are completed by a permit. */
+  succeeded(epoch: number, nowMs: number): void {
+    this.totals.successes += 1;
+    this.run.succeeded(nowMs);
+    if (this.passage(nowMs) !== 0 || this.localDecides(nowMs)) this.local.succeed(epoch, nowMs);
+    this.touch('success');
+  }
+
+  /** The same for one that was neutral, or whose time was taken. */
   ended(
     epoch: number,
     { kind, durationMs }: { readonly kind: 'success' | 'ignored'; readonly durationMs: number },
@@ -254,10 +263,15 @@ export class BreakerGate {
     return this.liveHold(nowMs)?.verdict;
   }
 
-  /** Nothing but counts would be lost if the gate were forgotten. */
-  isIdle(nowMs: number, idleMs: number): boolean {
+  /**
+   * Nothing but counts would be lost if the gate were forgotten; with `halfOpen` also that the next call would have been
+   * a probe.
+   */
+  isIdle(nowMs: number, idleMs: number, halfOpen = false): boolean {
     if (nowMs - this.usedMs < idleMs || this.forcedAt(nowMs) !== undefined) return false;
-    return this.liveHold(nowMs) === undefined && this.localState(nowMs) === 'closed';
+    if (this.liveHold(nowMs) !== undefined) return false;
+    const state = this.localState(nowMs);
+    return state === 'closed' || (halfOpen && state === 'half-open');
   }
 
   private decide(nowMs: number): Permit | Refusal {

@@ -20,6 +20,8 @@ export class CompiledPolicy {
   /** Here and not in the settings, whose shapes differ from policy to policy: every call reads them. */
   readonly breaker: BreakerSettings | undefined;
   readonly failures: FailureSettings;
+  /** One key for all calls: nobody need be asked for it. */
+  readonly oneKey: boolean;
   /** A call may be made directly; see direct-call.ts. */
   readonly direct: boolean;
   /** Of a first attempt when the caller has no deadline of its own. */
@@ -31,6 +33,7 @@ export class CompiledPolicy {
     this.label = `${settings.policy}@${settings.generation}`;
     this.breaker = settings.breaker;
     this.failures = settings.failures;
+    this.oneKey = settings.breaker?.per.join() === 'target';
     // A limit that follows the load needs the exact duration of every attempt.
     this.direct = settings.mode === 'enforce' && settings.bulkhead?.adaptive === undefined;
     const { totalMs, attemptMs } = settings.timeout;

@@ -10,7 +10,7 @@ import {
   retrySettings as retry,
 } from '@bulwark/testing';
 import { describe, expect, test } from 'vitest';
-import type { CallRequest } from './call.js';
+import type { Attempt, CallRequest } from './call.js';
 import { Guard } from './guard.js';
 import type { GuardSettings } from './settings.js';
 
@@ -153,4 +153,41 @@ test('without any timeout a call needs no timer, fails and is retried like any o
   const result = it.call();
   await it.host.advance(10_000);
   expect(await result).toMatchObject({ kind: 'fresh', attempts: 2 });
+});
+
+describe('a value under a policy without any timeout', () => {
+  const valued = {
+    ...adapter,
+    conclude: (result: { kind: string }): Reply => ({ status: 599, body: result.kind }),
+  };
+  const unbounded = { timeout: { totalMs: Infinity } };
+
+  test('is the attempt’s own, and its signal never aborts', async () => {
+    const it = world(unbounded);
+    let aborted: boolean | undefined;
+    const run = (attempt: Attempt): Promise<Reply> => {
+      aborted = attempt.signal.aborted;
+      return Promise.resolve({ status: 204 });
+    };
+    expect(await it.guard.run<Reply>({ operation: '' }, run, valued)).toEqual({ status: 204 });
+    expect(aborted).toBe(false);
+    expect(it.guard.read()).toMatchObject({ calls: 1, attempts: 1, fresh: 1, inFlight: 0 });
+    expect(it.guard.gate('target')?.counters(it.host.nowMs())).toMatchObject({ successes: 1 });
+  });
+
+  test('failures count, open the breaker, and are concluded; nothing is leaked', async () => {
+    const it = world(unbounded);
+    it.dependency.script = [FAIL, { throws: new Error('down') }, FAIL];
+    const run = () => it.guard.run<Reply>({ operation: '' }, it.dependency.run, valued);
+    for (let n = 0; n < 3; n += 1) expect(await run()).toEqual({ status: 599, body: 'failed' });
+    expect(it.state()).toBe('closed');
+    it.dependency.script = [FAIL];
+    const late = run();
+    it.dependency.script = [FAIL, FAIL, FAIL];
+    for (let n = 0; n < 3; n += 1) await run();
+    expect(await late).toEqual({ status: 599, body: 'failed' });
+    expect(it.state()).toBe('open');
+    expect(await run()).toEqual({ status: 599, body: 'rejected' });
+    expect(it.guard.read().inFlight).toBe(0);
+  });
 });

@@ -1,11 +1,12 @@
 import { Abortable, type RunningAttempt } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
-import type { CallAdapter, CallRequest, CallResult, ValueAdapter } from './call.js';
+import type { CallAdapter, CallRequest, CallResult, Judgement, ValueAdapter } from './call.js';
 import { CallExecution } from './call-execution.js';
 import { concluded } from './call-results.js';
 import type { CallWork } from './call-task.js';
 import { classifyAnswer } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
+import { enterDirectly, mayBeDirect } from './direct-entry.js';
 import type { GuardShared } from './guard-shared.js';
 import { TICK_MS } from './host.js';
 import { judgeAnswer } from './judging.js';
@@ -22,25 +23,14 @@ export function beginDirectly<T>(
   request: CallRequest,
   adapter: CallAdapter<T>,
 ): DirectCall<T> | undefined {
-  const { policy, bulkhead, host } = shared;
-  if (!policy.direct || request.signal !== undefined || adapter.callerHold !== undefined) return undefined;
-  if (policy.lastGood !== undefined && request.cacheKey !== undefined) return undefined;
+  if (!mayBeDirect(shared, request, adapter)) return undefined;
+  const { policy, host } = shared;
   const { deadlineMs } = request;
-  if (deadlineMs !== undefined && deadlineMs <= 0) return undefined;
   const precise = policy.precise || deadlineMs !== undefined || host.ticker === undefined;
   const nowMs = precise ? host.nowMs() : host.ticker.nowMs();
   const gate = shared.gateFor(request, nowMs);
-  let epoch = 0;
-  if (gate !== undefined) {
-    epoch = gate.passage(nowMs);
-    if (epoch === 0) return undefined;
-  }
-  if (!bulkhead.free) return undefined;
-  bulkhead.enter();
-  const { totals } = shared;
-  totals.calls += 1;
-  totals.attempts += 1;
-  shared.budget?.firstAttempt(nowMs);
+  const epoch = enterDirectly(shared, gate, nowMs);
+  if (epoch < 0) return undefined;
   const call = new DirectCall(shared, request, adapter, gate);
   call.epoch = epoch;
   call.startedMs = nowMs;
@@ -102,9 +92,9 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   /** Makes the attempt. Answers a `CallResult`, or a value where one is wanted. */
   start(run: CallWork<T>['run']): Promise<CallResult<T> | T> {
     this.run = run;
-    if (this.timeoutMs === Infinity) return this.startUnbounded(run);
     const { timer } = this.shared;
-    if (this.precise) timer.start(this, this.startedMs + this.timeoutMs);
+    if (this.timeoutMs === Infinity) this.precise = true;
+    else if (this.precise) timer.start(this, this.startedMs + this.timeoutMs);
     else timer.startAtTick(this, this.timeoutMs);
     return new Promise((settle) => {
       this.settle = settle;
@@ -129,25 +119,12 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
     this.settle?.(this.goOn((execution) => execution.due(nowMs)));
   }
 
-  /** Without a timeout nothing but the attempt's own end ends the call: its promise serves. */
-  private startUnbounded(run: CallWork<T>['run']): Promise<CallResult<T> | T> {
-    try {
-      return run(this).then(
-        (value) => this.answered(value),
-        (error: unknown) => this.threw(error),
-      );
-    } catch (error) {
-      return Promise.resolve(this.threw(error));
-    }
-  }
-
   private answered(value: T): Ending<T> {
     const { shared, policy, gate } = this;
     const judgement = judgeAnswer(shared, this.adapter, value);
     const { kind, meaning } = classifyAnswer(judgement, policy.failures);
-    if (kind === 'failure' || (meaning !== 'ok' && meaning !== 'refused')) {
-      return this.goOn((execution) => execution.judged(this, value, judgement));
-    }
+    if (kind === 'failure' || (meaning !== 'ok' && meaning !== 'refused'))
+      return this.failed(value, judgement);
     this.over = true;
     if (this.slot >= 0) shared.timer.cancel(this);
     if (gate !== undefined) this.leave(gate, kind);
@@ -162,13 +139,16 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
     if (this.precise || host.ticker === undefined) {
       const nowMs = host.nowMs();
       gate.ended(this.epoch, { kind, durationMs: nowMs - this.startedMs }, nowMs);
+    } else if (kind === 'success') {
+      gate.succeeded(this.epoch, host.ticker.nowMs() + TICK_MS);
     } else {
-      gate.ended(
-        this.epoch,
-        kind === 'success' ? QUICK_SUCCESS : QUICK_NEUTRAL,
-        host.ticker.nowMs() + TICK_MS,
-      );
+      gate.ended(this.epoch, NEUTRAL, host.ticker.nowMs() + TICK_MS);
     }
+  }
+
+  /** Apart from `answered`: a closure there would cost every call. */
+  private failed(value: T, judgement: Judgement): Ending<T> {
+    return this.goOn((execution) => execution.judged(this, value, judgement));
   }
 
   private threw(error: unknown): Ending<T> {
@@ -193,5 +173,4 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   }
 }
 
-const QUICK_SUCCESS = { kind: 'success', durationMs: 0 } as const;
-const QUICK_NEUTRAL = { kind: 'ignored', durationMs: 0 } as const;
+const NEUTRAL = { kind: 'ignored', durationMs: 0 } as const;

@@ -271,7 +271,10 @@ describe('the fleet’s word', () => {
 
 describe('breaker keys', () => {
   test('are capped: further ones pass without a breaker, counted and told', async () => {
-    const it = world({}, { maxKeys: 2, keyOf: (request) => request.operation });
+    const it = world(
+      { breaker: breaker({ per: ['operation'] }) },
+      { maxKeys: 2, keyOf: (request) => request.operation },
+    );
     for (const operation of ['a', 'b', 'c', 'd']) await it.call({ operation });
     expect([...it.guard.gates()]).toHaveLength(2);
     expect(it.guard.read().withoutKey).toBe(2);
@@ -279,7 +282,10 @@ describe('breaker keys', () => {
   });
 
   test('idle closed ones make room, open ones stay', async () => {
-    const it = world({}, { maxKeys: 2, keyOf: (request) => request.operation, idleMs: 60_000 });
+    const it = world(
+      { breaker: breaker({ per: ['operation'] }) },
+      { maxKeys: 2, keyOf: (request) => request.operation, idleMs: 60_000 },
+    );
     it.dependency.script = [FAIL, FAIL, OK];
     for (const operation of ['open', 'open', 'idle']) await it.call({ operation });
     it.guard.applyVerdict('open', {

@@ -103,7 +103,7 @@ export class GuardCore implements GuardShared, GateListener {
   }
 
   private keyFor(request: CallRequest, per: readonly string[]): string {
-    if (this.options.keyOf === undefined) return 'target';
+    if (this.options.keyOf === undefined || this.policy.oneKey) return 'target';
     try {
       return this.options.keyOf(request, per);
     } catch (error) {

@@ -9,6 +9,7 @@ import type { GuardOptions } from './guard-options.js';
 import type { GuardTotals } from './guard-totals.js';
 import type { GuardSettings } from './settings.js';
 import { shadowCall } from './shadow-call.js';
+import { callUnbounded } from './unbounded-call.js';
 import type { FleetVerdict } from './verdict.js';
 
 /** Executes calls under one policy: any number of breaker keys, one bulkhead, one retry budget, one last-good cache. */
@@ -37,6 +38,11 @@ export class Guard {
 
   /** The same for callers who want a value: what is not fresh is what `adapter.conclude` makes of it, or throws. */
   run<T>(request: CallRequest, run: (attempt: Attempt) => Promise<T>, adapter: ValueAdapter<T>): Promise<T> {
+    const { core } = this;
+    if (core.policy.attemptMs === Infinity && this.drillUntilMs === -Infinity) {
+      const unbounded = callUnbounded(core, request, run, adapter);
+      if (unbounded !== undefined) return unbounded;
+    }
     const direct = this.beginDirectly(request, adapter);
     if (direct === undefined) {
       const result = new Promise<CallResult<T>>((settle) => this.start({ request, run, adapter, settle }));
@@ -51,9 +57,9 @@ export class Guard {
     this.core.update(settings);
   }
 
-  /** The breaker keys seen so far; none when the policy has no breaker. */
+  /** The breaker keys in use, idle ones are forgotten; none when the policy has no breaker. */
   gates(): Iterable<BreakerGate> {
-    return this.core.gates?.all() ?? [];
+    return this.core.gates?.all(this.core.host.nowMs()) ?? [];
   }
 
   gate(key: string): BreakerGate | undefined {

@@ -23,7 +23,7 @@ import { TripCounter, type TripReason } from './trip-counter.js';
 export type LocalStateName = 'closed' | 'open' | 'half-open' | 'recovering';
 
 type State =
-  | { readonly name: 'closed'; readonly counter: TripCounter }
+  | { readonly name: 'closed' }
   | { readonly name: 'open'; readonly untilMs: number }
   | {
       readonly name: 'half-open';
@@ -81,6 +81,10 @@ export class LocalBreaker {
   /** Of the present or last open period; a trip begins with the initial one. */
   private cooldownMs: number;
   private currentEpoch = 1;
+  /** The present epoch while closed, else 0: calls of a closed breaker need no permit of their own. */
+  closedEpoch = 1;
+  /** Of the closed state; of the last one while not closed. */
+  private counter: TripCounter;
 
   /** `phase` in [0, 1): where the shares of recovery begin. `heard` must not throw. */
   constructor(
@@ -88,17 +92,13 @@ export class LocalBreaker {
     private readonly phase: () => number,
     private readonly heard: (transition: LocalTransition) => void,
   ) {
-    this.state = { name: 'closed', counter: new TripCounter(settings.trip) };
+    this.counter = new TripCounter(settings.trip);
+    this.state = { name: 'closed' };
     this.cooldownMs = settings.cooldown.initialMs;
   }
 
   get epoch(): number {
     return this.currentEpoch;
-  }
-
-  /** The present epoch while closed, else 0: calls of a closed breaker need no permit of their own. */
-  get closedEpoch(): number {
-    return this.state.name === 'closed' ? this.currentEpoch : 0;
   }
 
   /** The state at this time; a cooldown that is over shows as half-open. */
@@ -166,11 +166,17 @@ export class LocalBreaker {
     }
   }
 
+  /** A call of that closed epoch ended well, and was not slow. */
+  succeed(epoch: number, nowMs: number): void {
+    if (epoch !== this.closedEpoch) return;
+    const reason = this.counter.succeed(nowMs);
+    if (reason !== undefined) this.open(reason, this.settings.cooldown.initialMs, nowMs);
+  }
+
   /** A call of that closed epoch ended, and said something. */
   count(epoch: number, failed: boolean, slow: boolean, nowMs: number): void {
-    const { state } = this;
-    if (state.name !== 'closed' || epoch !== this.currentEpoch) return;
-    const reason = state.counter.record(failed, slow, nowMs);
+    if (epoch !== this.closedEpoch) return;
+    const reason = this.counter.record(failed, slow, nowMs);
     if (reason !== undefined) this.open(reason, this.settings.cooldown.initialMs, nowMs);
   }
 
@@ -188,7 +194,8 @@ export class LocalBreaker {
 
   /** The fleet closed the breaker: closed and fresh here too, whatever it was. */
   reset(nowMs: number): void {
-    this.become({ name: 'closed', counter: new TripCounter(this.settings.trip) }, 'fleet-closed', nowMs);
+    this.counter = new TripCounter(this.settings.trip);
+    this.become({ name: 'closed' }, 'fleet-closed', nowMs);
   }
 
   /** The fleet fell silent while it held the breaker: refuse until `untilMs`, then probe. */
@@ -202,7 +209,7 @@ export class LocalBreaker {
     const sameRule = settings.ruleHash === this.settings.ruleHash;
     this.settings = settings;
     if (!sameRule && this.state.name === 'closed') {
-      this.state = { name: 'closed', counter: new TripCounter(settings.trip) };
+      this.counter = new TripCounter(settings.trip);
     }
   }
 
@@ -223,7 +230,8 @@ export class LocalBreaker {
   }
 
   private close(reason: LocalReason, nowMs: number): void {
-    this.go({ name: 'closed', counter: new TripCounter(this.settings.trip) }, reason, nowMs);
+    this.counter = new TripCounter(this.settings.trip);
+    this.go({ name: 'closed' }, reason, nowMs);
   }
 
   private becomeHalfOpen(nowMs: number): void {
@@ -324,6 +332,7 @@ export class LocalBreaker {
     const from = this.state.name;
     this.state = next;
     this.currentEpoch += 1;
+    this.closedEpoch = next.name === 'closed' ? this.currentEpoch : 0;
     this.heard({
       from,
       to: next.name,

@@ -23,19 +23,12 @@ export class SharedTimer {
   }
 
   /**
-   * Starts a wait of this length at the host's next tick, so that a call that ends before it has cost neither a reading
+   * Starts a new entry's wait of this length at the host's next tick, so that a call that ends before it has cost neither a reading
    * of the clock nor a timer. It ends a tick later than it might, never early. Without a ticker it starts at once.
    */
   startAtTick(entry: WheelEntry, delayMs: number): void {
-    const { ticker } = this.host;
-    if (ticker === undefined) {
-      this.start(entry, this.host.nowMs() + delayMs);
-      return;
-    }
-    this.wheel.hold(entry, delayMs);
-    if (this.tickAsked) return;
-    this.tickAsked = true;
-    ticker.atNextTick(this.tick);
+    if (!this.tickAsked && !this.askForTick()) this.start(entry, this.host.nowMs() + delayMs);
+    else this.wheel.hold(entry, delayMs);
   }
 
   /** When a wait of `startAtTick` began; undefined = no tick has come since. */
@@ -52,6 +45,14 @@ export class SharedTimer {
     this.disarm?.();
     this.disarm = undefined;
     this.armedForMs = Infinity;
+  }
+
+  private askForTick(): boolean {
+    const { ticker } = this.host;
+    if (ticker === undefined) return false;
+    this.tickAsked = true;
+    ticker.atNextTick(this.tick);
+    return true;
   }
 
   private readonly tick = (nowMs: number): void => {

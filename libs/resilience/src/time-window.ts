@@ -23,8 +23,8 @@ export class TimeWindow implements OutcomeWindow {
   private readonly badIn: number[];
   callsHeld = 0;
   badHeld = 0;
-  /** Ordinal of the newest bucket: time ÷ bucketMs. */
-  private newest = 0;
+  /** Ordinal of the newest bucket: time ÷ bucketMs; -1 = nothing was ever asked. */
+  private newest = -1;
   private newestEndsMs = 0;
   /** Of the newest bucket. */
   private index = 0;

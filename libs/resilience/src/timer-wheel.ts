@@ -25,8 +25,10 @@ export abstract class WheelEntry {
  * It holds no clock: whoever drives it calls `advance` at `nextDueMs()` or later. Entries are never run early.
  */
 export class TimerWheel {
-  /** One list a slot; the last list is of those that are held. */
+  /** One list a slot. */
   private readonly heads: (WheelEntry | undefined)[];
+  /** The list of those that are held; their slot is the one after the last. */
+  private held: WheelEntry | undefined;
   private cursor = 0;
   private count = 0;
 
@@ -35,7 +37,7 @@ export class TimerWheel {
     private readonly tickMs = 16,
     private readonly slots = 128,
   ) {
-    this.heads = Array.from({ length: slots + 1 }, () => undefined);
+    this.heads = Array.from({ length: slots }, () => undefined);
   }
 
   /** Entries that wait. */
@@ -46,22 +48,35 @@ export class TimerWheel {
   /** Starts a wait, or moves one that runs. A time in the past is due at the next `advance`. */
   schedule(entry: WheelEntry, dueMs: number): void {
     if (entry.slot >= 0) this.cancel(entry);
-    this.link(entry, dueMs, Math.max(this.cursor, Math.floor(dueMs / this.tickMs)) % this.slots);
+    const slot = Math.max(this.cursor, Math.floor(dueMs / this.tickMs)) % this.slots;
+    const head = this.heads[slot];
+    entry.dueMs = dueMs;
+    entry.slot = slot;
+    entry.previous = undefined;
+    entry.next = head;
+    if (head !== undefined) head.previous = entry;
+    this.heads[slot] = entry;
+    this.count += 1;
   }
 
   /**
-   * Holds an entry whose beginning is not known yet: it waits, and is not due, until `release` says what time it is.
+   * Holds a new entry whose beginning is not known yet: it waits, and is not due, until `release` says what time it is.
    * `dueMs` is the length of its wait so far.
    */
   hold(entry: WheelEntry, delayMs: number): void {
-    if (entry.slot >= 0) this.cancel(entry);
-    this.link(entry, delayMs, this.slots);
+    const { held } = this;
+    entry.dueMs = delayMs;
+    entry.slot = this.slots;
+    entry.next = held;
+    if (held !== undefined) held.previous = entry;
+    this.held = entry;
+    this.count += 1;
   }
 
   /** The waits of the held entries begin now. Answers when the first of them ends; Infinity when there were none. */
   release(nowMs: number): number {
     let earliest = Infinity;
-    for (let entry = this.heads[this.slots]; entry !== undefined; entry = this.heads[this.slots]) {
+    for (let entry = this.held; entry !== undefined; entry = this.held) {
       const dueMs = nowMs + entry.dueMs;
       this.schedule(entry, dueMs);
       if (dueMs < earliest) earliest = dueMs;
@@ -77,8 +92,9 @@ export class TimerWheel {
   /** Does nothing when the entry does not wait. */
   cancel(entry: WheelEntry): void {
     if (entry.slot < 0) return;
-    if (entry.previous === undefined) this.heads[entry.slot] = entry.next;
-    else entry.previous.next = entry.next;
+    if (entry.previous !== undefined) entry.previous.next = entry.next;
+    else if (entry.slot === this.slots) this.held = entry.next;
+    else this.heads[entry.slot] = entry.next;
     if (entry.next !== undefined) entry.next.previous = entry.previous;
     entry.slot = -1;
     entry.previous = undefined;
@@ -111,17 +127,6 @@ export class TimerWheel {
       this.cancel(entry);
       entry.due(nowMs);
     }
-  }
-
-  private link(entry: WheelEntry, dueMs: number, slot: number): void {
-    const head = this.heads[slot];
-    entry.dueMs = dueMs;
-    entry.slot = slot;
-    entry.previous = undefined;
-    entry.next = head;
-    if (head !== undefined) head.previous = entry;
-    this.heads[slot] = entry;
-    this.count += 1;
   }
 
   private collectDue(nowMs: number): WheelEntry[] {

@@ -21,12 +21,27 @@ export class TripCounter {
     this.slow = trip.slowRate === undefined ? undefined : windowOf(trip.slowRate);
   }
 
+  /** As `record` of a success that was not slow: what nearly every call is. */
+  succeed(nowMs: number): TripReason | undefined {
+    this.run = 0;
+    const { failures, slow } = this;
+    if (failures !== undefined) failures.record(false, nowMs);
+    if (slow !== undefined) slow.record(false, nowMs);
+    if ((failures === undefined || failures.badHeld === 0) && (slow === undefined || slow.badHeld === 0)) {
+      return undefined;
+    }
+    return this.held();
+  }
+
   /** The rule that holds after this outcome; undefined = none. */
   record(failed: boolean, slow: boolean, nowMs: number): TripReason | undefined {
     this.run = failed ? this.run + 1 : 0;
     this.failures?.record(failed, nowMs);
     this.slow?.record(slow, nowMs);
-    if (this.run >= this.consecutive) return 'consecutive-failures';
+    return this.run >= this.consecutive ? 'consecutive-failures' : this.held();
+  }
+
+  private held(): TripReason | undefined {
     // A window without a bad outcome trips nothing, whatever its rule: the rules are not even read.
     if (this.failures !== undefined && this.failures.badHeld > 0) {
       if (holds(this.trip.failureRate, this.failures)) return 'failure-rate';

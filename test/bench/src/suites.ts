@@ -9,6 +9,10 @@ export interface SuiteEntry {
 
 /** Every suite by name. */
 export const suites: Readonly<Record<string, SuiteEntry>> = {
+  engine: {
+    about: 'what a guarded call costs beside a bare one, a breaker written by hand, and two libraries',
+    load: () => import('./engine/suite.js'),
+  },
   degrade: {
     about: 'errors, degraded answers and latency of a caller whose dependency is down, slow or overloaded',
     load: () => import('./degrade/suite.js'),
