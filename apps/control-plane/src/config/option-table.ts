@@ -29,7 +29,7 @@ export const OPTIONS = [
     flag: 'advertise-grpc',
     kind: 'text',
     placeholder: 'HOST:PORT',
-    help: 'where other replicas reach --grpc (default: the same)',
+    help: 'where other replicas reach --grpc (default: the same; needed for 0.0.0.0)',
   },
   {
     flag: 'id',

@@ -51,6 +51,16 @@ describe('the server configuration', () => {
     expect(config).toMatchObject({ loopback: false, defaultRollout: 'standard' });
   });
 
+  it('refuses to advertise an address at which each replica finds itself', () => {
+    const open = ['--insecure-listen', '--store', 'etcd:http://127.0.0.1:2379'];
+    for (const host of ['0.0.0.0', '[::]']) {
+      expect(problems([...open, '--grpc', `${host}:9444`]).join()).toContain('--advertise-grpc');
+    }
+    accepted([...open, '--grpc', '0.0.0.0:9444', '--advertise-grpc', '10.0.0.7:9444']);
+    accepted([...open, '--grpc', '10.0.0.7:9444']);
+    accepted(['--insecure-listen', '--grpc', '0.0.0.0:9444']);
+  });
+
   it('refuses a flag without its value, a flag given twice and one port for both', () => {
     expect(problems(['--http', '--id', 'a'])).toEqual(['--http needs a value: --http HOST:PORT']);
     expect(problems(['--id', 'a', '--id', 'b'])).toEqual(['--id is given twice']);

@@ -78,6 +78,13 @@ export function readConfig(
         'anyone who reaches the port may read and change everything',
     );
   }
+  const everywhere = config.advertiseGrpc === undefined ? grpc : parseAddress(config.advertiseGrpc);
+  if (config.store.startsWith('etcd:') && everywhere !== undefined && isEveryAddress(everywhere.host)) {
+    read.problem(
+      `other replicas would be told to reach this one at ${formatAddress(everywhere)}, where each of them finds itself: ` +
+        'say where they reach it with --advertise-grpc HOST:PORT',
+    );
+  }
   const problems = [...sources.problems, ...read.problems];
   return problems.length > 0
     ? { kind: 'wrong', problems }
@@ -86,6 +93,11 @@ export function readConfig(
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** Listening there is listening on all addresses; connecting there is connecting to oneself. */
+function isEveryAddress(host: string): boolean {
+  return host === '0.0.0.0' || /^[0:]+$/.test(host);
 }
 
 export function formatAddress({ host, port }: Address): string {

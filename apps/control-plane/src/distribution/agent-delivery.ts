@@ -34,7 +34,8 @@ interface InFlight {
   readonly sentAtMs: number;
 }
 
-const MAX_REASON = 1_024;
+/** Characters of an agent's reason that are kept. */
+export const MAX_REASON = 1_024;
 
 /**
  * What one agent holds, what it refused, and the one message on its way to it. Latest wins: while a message is in

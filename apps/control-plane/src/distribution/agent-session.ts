@@ -41,6 +41,8 @@ export class AgentSession {
   readonly identity: AgentIdentity;
   readonly hello: Hello;
   readonly slot: number;
+  /** Namespace and labels as one text: agents with the same one are meant by the same policies. */
+  readonly audience: string;
   readonly connectedAt: Date;
   readonly delivery: AgentDelivery;
   /** Monotonic milliseconds of its last message. */
@@ -67,6 +69,7 @@ export class AgentSession {
     this.lastSeenAt = options.connectedAt;
     this.delivery = new AgentDelivery(hello);
     const { namespace, service, incarnation, labels } = hello;
+    this.audience = `${namespace} ${JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))}`;
     this.identity = { id: agentId(hello), incarnation, namespace, service, labels };
   }
 

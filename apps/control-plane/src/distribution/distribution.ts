@@ -17,6 +17,7 @@ import type { EraKeeper } from '../index/era-keeper.js';
 import type { StoreMirror } from '../index/store-mirror.js';
 import type { PolicyCatalog } from '../policies/policy-catalog.js';
 import type { AgentRegistry, ReplicaPlace } from './agent-registry.js';
+import { MAX_REASON } from './agent-delivery.js';
 import { AgentSession, encode, type AgentStream } from './agent-session.js';
 import { checkHello, type Refused } from './hello-rules.js';
 import type { UpdateEncoder } from './update-bytes.js';
@@ -70,6 +71,9 @@ export interface StreamHandler {
 const HELLO_MS = 10_000;
 const LIVENESS_MS = 1_500;
 const CONFIRM_MS = 3_000;
+/** Refusals of one answer that stand in the log. */
+const MAX_LOGGED = 20;
+const MAX_NAME = 128;
 /** Wishes by set of labels; more than there are agents are those of agents that went. */
 const MAX_WISHES = 20_000;
 /** A lying agent cannot push the era out of reach. */
@@ -154,10 +158,9 @@ export class Distribution {
   }
 
   /** What one agent should have in force, by resource id. */
-  desired({ hello }: AgentSession): ReadonlyMap<string, Resource> {
+  desired({ hello, audience }: AgentSession): ReadonlyMap<string, Resource> {
     const { catalog } = this.options;
-    const key = `${hello.namespace} ${JSON.stringify(Object.entries(hello.labels).sort())}`;
-    const known = this.wishes.get(key);
+    const known = this.wishes.get(audience);
     if (known?.revision === catalog.revision) return known.desired;
     const desired = new Map<string, Resource>();
     for (const { compiled, resource } of catalog.of(hello.namespace).values()) {
@@ -165,7 +168,7 @@ export class Distribution {
       if (matchesCaller(compiled, hello.labels)) desired.set(resourceId(resource.name), resource);
     }
     if (this.wishes.size >= MAX_WISHES) this.wishes.clear();
-    this.wishes.set(key, { revision: catalog.revision, desired });
+    this.wishes.set(audience, { revision: catalog.revision, desired });
     return desired;
   }
 
@@ -298,15 +301,21 @@ export class Distribution {
     this.answers += 1;
     this.options.metrics.acknowledged(tookMs / 1_000);
     const refused = ack.resources.filter((one) => !one.accepted);
-    for (const { name, generation, reason } of refused) {
-      const policy = `${name?.namespace}/${name?.name}`;
-      this.options.logger.warn(
-        { agent: session.id, policy, generation, reason },
-        'an agent refused a policy',
-      );
-    }
+    this.logRefusals(session, refused);
     this.options.metrics.refusedResources(refused.length);
     this.update(session);
+  }
+
+  /** What an agent says is bounded before it is written anywhere. */
+  private logRefusals(session: AgentSession, refused: Ack['resources']): void {
+    const { logger } = this.options;
+    for (const { name, generation, reason } of refused.slice(0, MAX_LOGGED)) {
+      const policy = `${name?.namespace}/${name?.name}`.slice(0, MAX_NAME);
+      const fields = { agent: session.id, policy, generation, reason: reason.slice(0, MAX_REASON) };
+      logger.warn(fields, 'an agent refused a policy');
+    }
+    const more = refused.length - MAX_LOGGED;
+    if (more > 0) logger.warn({ agent: session.id, more }, 'an agent refused more policies');
   }
 
   private updateNamespace(namespace: string): void {

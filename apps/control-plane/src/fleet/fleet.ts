@@ -148,10 +148,12 @@ export class Fleet {
 
   private async begin(held: Held): Promise<void> {
     const { store, era, relay, logger } = this.options;
+    // An older era's: what it said after the list was read would be lost on the next one.
+    this.endDeciding('this replica decides anew');
     // Read after the claim is ours: no other decider can write any more.
     const listing = await store.list(VERDICT_PREFIX);
     if (held.lost.aborted || this.stopped || this.held !== held) return;
-    this.desk?.close('this replica decides anew');
+    this.endDeciding('this replica decides anew');
     this.leaveDecider();
     const desk = this.createDesk(held, listing);
     this.desk = desk;

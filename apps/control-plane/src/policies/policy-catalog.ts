@@ -87,7 +87,7 @@ export class PolicyCatalog {
       const [namespace = '', name = ''] = key.slice(POLICY_PREFIX.length).split('/');
       const policies = this.namespaces.get(namespace) ?? new Map<string, CatalogPolicy>();
       const previous = policies.get(name);
-      const policy = entry === undefined ? undefined : this.decode(entry);
+      const policy = entry === undefined ? undefined : this.decode(entry, { namespace, name });
       if (policy === undefined) policies.delete(name);
       else policies.set(name, policy);
       if (policies.size === 0) this.namespaces.delete(namespace);
@@ -97,9 +97,13 @@ export class PolicyCatalog {
     for (const listener of this.listeners) listener(told);
   }
 
-  private decode(entry: Entry): CatalogPolicy | undefined {
+  private decode(entry: Entry, place: { namespace: string; name: string }): CatalogPolicy | undefined {
     try {
       const object = decodeObject(entry);
+      const { namespace, name } = object.metadata;
+      // Under another name it could be shown and sent, and never be taken away again.
+      if (namespace !== place.namespace || name !== place.name)
+        throw new Error('it has the name of another key');
       return { object, compiled: compiled(object), resource: resourceOf(object) };
     } catch (error) {
       this.logger.error({ key: entry.key, err: error }, 'a stored policy cannot be read; it is left out');
