@@ -12,6 +12,11 @@ export const examples: readonly Example[] = [
     load: () => import('./undici/example.js'),
   },
   {
+    name: 'grpc',
+    shows: 'grpc-js: retries, a stream that breaks off, the last good answer, an open breaker',
+    load: () => import('./grpc/example.js'),
+  },
+  {
     name: 'nest',
     shows: 'a Nest application: deadlines handed on, degraded parts told upward, guarded methods',
     load: () => import('./nest/example.js'),
