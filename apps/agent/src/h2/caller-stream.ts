@@ -55,13 +55,13 @@ export class CallerStream {
         { ':status': 200, 'content-type': 'application/grpc', ...trailers },
         { endStream: true },
       );
-      this.#tellUnwanted();
+      endUnwanted(stream);
       return;
     }
     stream.once('wantTrailers', () => {
       if (stream.destroyed || stream.closed) return;
       stream.sendTrailers(trailers);
-      this.#tellUnwanted();
+      endUnwanted(stream);
     });
     stream.end();
   }
@@ -72,15 +72,16 @@ export class CallerStream {
     if (!this.#stream.destroyed) this.#stream.close(code);
   }
 
-  /** RFC 9113 §8.1: an answer before the end of its request asks for the rest not to be sent. */
-  #tellUnwanted(): void {
-    const stream = this.#stream;
-    setImmediate(() => {
-      if (!stream.destroyed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
-    });
-  }
-
   get #writable(): boolean {
     return !this.#stream.destroyed && !this.#stream.closed;
   }
+}
+
+/** RFC 9113 §8.1: an answer before the end of its request asks for the rest not to be sent. Call it after the answer's end. */
+export function endUnwanted(stream: ServerHttp2Stream): void {
+  stream.resume();
+  // What was written goes out first.
+  setImmediate(() => {
+    if (!stream.destroyed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+  });
 }

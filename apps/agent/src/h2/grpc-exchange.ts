@@ -113,7 +113,7 @@ class Exchange {
       this.#trailed(trailers, raw),
     );
     stream.on('data', (chunk: Buffer) => this.#arrived(chunk));
-    stream.on('end', () => setImmediate(() => this.#finish()));
+    stream.on('end', () => this.#read());
     stream.on('error', (error: Error) => {
       this.#error = error;
     });
@@ -126,7 +126,7 @@ class Exchange {
     if (this.#over) return;
     this.#close();
     this.#session.doubt(this.#beganAtMs);
-    this.#stream.close(constants.NGHTTP2_CANCEL);
+    this.#session.reset(this.#stream);
     this.#settle.reject(this.#task.signal.reason);
   };
 
@@ -147,7 +147,7 @@ class Exchange {
     if (status !== 200 || !isGrpc(headers['content-type'])) {
       // No messages can be in what follows.
       this.#end({ headers: undefined, ...answerOf({ ...unnamed(status) }) });
-      this.#stream.close(constants.NGHTTP2_CANCEL);
+      this.#session.reset(this.#stream);
       return;
     }
     this.#headers = own;
@@ -164,6 +164,11 @@ class Exchange {
     this.#session.heard();
     const stream = this.#stream;
     if (!this.#task.sink.onData(this.#headers, chunk, () => stream.resume())) stream.pause();
+  }
+
+  /** The messages have ended. What ended them follows at once; the stream's own end does only where the request has ended. */
+  #read(): void {
+    if (this.#trailers !== undefined || !this.#stream.writableEnded) setImmediate(() => this.#finish());
   }
 
   /** At the end of the messages, which the trailers may follow; or at the end of everything. */
@@ -185,7 +190,7 @@ class Exchange {
         ? unnamed(200)
         : status(statusOfReset(code), `The upstream reset the stream with code ${code}`);
     this.#end({ headers: this.#headers, ...answerOf(ended) });
-    if (!closed) this.#stream.close(constants.NGHTTP2_CANCEL);
+    if (!closed) this.#session.reset(this.#stream);
   }
 
   /** The stream ended with an error that is not its own. */

@@ -18,7 +18,7 @@ import {
 } from '@grpc/grpc-js';
 import { atEnd } from '../sidecar-fixture.js';
 
-export { Metadata, Status };
+export { Metadata, Status, type ServiceError };
 
 const bytes = (message: Buffer): Buffer => message;
 const method = (name: string, requestStream: boolean, responseStream: boolean) => ({

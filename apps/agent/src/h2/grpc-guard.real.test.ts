@@ -6,6 +6,7 @@ import {
   echoServer,
   failure,
   type Metadata,
+  type ServiceError,
   metadataOf,
   readAll,
   Status,
@@ -19,6 +20,8 @@ const retrySpec = {
   // A gRPC call is a POST.
   retry: { maxAttempts: 3, methods: ['POST'], backoff: { base: '1ms', max: '2ms' } },
 };
+
+const fraudSpecOf = (total: string) => ({ ...fraudSpec, timeout: { total } });
 
 const first = (metadata: Metadata, name: string) => metadata.get(name)[0];
 
@@ -57,6 +60,26 @@ describe('the sidecar as a guard of gRPC', () => {
     expect(first(rejected.trailers, 'bulwark-rejected')).toBe('breaker-open');
     expect(Number(first(rejected.trailers, 'grpc-retry-pushback-ms'))).toBeGreaterThan(20_000);
     expect(calls).toBe(3);
+  });
+
+  it('tells a caller that is still sending why it is rejected', async () => {
+    const { listen } = await sidecar([fraudSpec], { 'fraud-api': 'http://127.0.0.1:1' });
+    const client = new EchoClient(listen);
+    for (let count = 0; count < 3; count += 1) await client.unary('x');
+    for (let count = 0; count < 20; count += 1) {
+      const error = await new Promise<ServiceError | null>((resolve) => {
+        const call = client.up((failed) => resolve(failed));
+        const more = (): void => {
+          while (call.writable && call.write(Buffer.alloc(100_000)));
+          if (call.writable) call.once('drain', more);
+        };
+        more();
+      });
+      expect([error?.code, error?.metadata.get('bulwark-rejected')]).toEqual([
+        Status.UNAVAILABLE,
+        ['breaker-open'],
+      ]);
+    }
   });
 
   it('leaves the breaker alone for what the caller did wrong', async () => {
@@ -252,16 +275,24 @@ describe('the sidecar as a guard of gRPC', () => {
     expect(await policyState(port)).toMatchObject({ breakers: [{ state: 'open' }] });
   });
 
-  it('trips nothing by 1,000 calls with a deadline of 1 ms', async () => {
+  it('trips nothing by 2,000 calls with a deadline of 1 ms, nor ends the connection of others', async () => {
+    let lost = 0;
     const { url } = await echoServer({
       unary: (call, done) => void setTimeout(() => done(null, call.request), 20),
+      down: (call) => {
+        call.write(Buffer.from('first'));
+        call.on('cancelled', () => (lost += 1));
+      },
     });
-    const { listen, admin: port } = await sidecar([fraudSpec], { 'fraud-api': url });
+    const { listen, admin: port } = await sidecar([fraudSpecOf('60s')], { 'fraud-api': url });
     const client = new EchoClient(listen);
-    expect((await client.unary('warm')).code).toBe(Status.OK);
+    const stream = client.down('stays open');
+    stream.on('error', () => undefined);
+    await new Promise((resolve) => stream.once('data', resolve));
     const codes = new Set<Status>();
     for (let round = 0; round < 20; round += 1) {
-      const calls = Array.from({ length: 50 }, () =>
+      // By metadata, so that the client does not end them by itself.
+      const calls = Array.from({ length: 100 }, () =>
         client.unary('x', { metadata: metadataOf({ 'grpc-timeout': '1m' }) }),
       );
       for (const { code } of await Promise.all(calls)) codes.add(code);
@@ -269,8 +300,10 @@ describe('the sidecar as a guard of gRPC', () => {
     expect([...codes]).toEqual([Status.DEADLINE_EXCEEDED]);
     const state = await policyState(port);
     expect(state.breakers).toMatchObject([{ state: 'closed' }]);
-    expect(state.totals['calls']).toBe(1_001);
+    expect(state.totals['calls']).toBe(2_001);
     expect((await client.unary('after')).code).toBe(Status.OK);
+    expect(lost).toBe(0);
+    stream.cancel();
   });
 
   it('counts a dead upstream as a connect fault, and says where it is not', async () => {

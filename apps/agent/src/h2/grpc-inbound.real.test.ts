@@ -6,7 +6,7 @@ import {
   echoServer,
   failure,
   type EchoHandlers,
-  Metadata,
+  type Metadata,
   metadataOf,
   readAll,
   Status,
@@ -39,12 +39,12 @@ interface Service extends Running {
  */
 async function relay(next: string, specs: object[] = [nextSpec]): Promise<Service> {
   let calls = 0;
-  let client: EchoClient | undefined;
+  const own: { client?: EchoClient } = {};
   const { url } = await echoServer({
     unary: (call, done) => {
       calls += 1;
       const traceparent = first(call.metadata, 'traceparent');
-      void client
+      void own.client
         ?.unary(call.request, { metadata: metadataOf({ traceparent: String(traceparent) }) })
         .then((reply) => {
           if (reply.code === Status.OK) done(null, Buffer.from(reply.body));
@@ -53,7 +53,7 @@ async function relay(next: string, specs: object[] = [nextSpec]): Promise<Servic
     },
   });
   const running = await inbound(url, specs, { next });
-  client = new EchoClient(running.listen, 'next');
+  own.client = new EchoClient(running.listen, 'next');
   return { ...running, calls: () => calls };
 }
 
@@ -135,16 +135,16 @@ describe('three plain gRPC services in a row, each behind its sidecar', () => {
         done(failure(Status.UNAVAILABLE));
       },
     });
-    let client: EchoClient | undefined;
+    const own: { client?: EchoClient } = {};
     const app = await upstream((request, response) => {
       const metadata = metadataOf({ traceparent: String(request.headers['traceparent']) });
-      void client?.unary('q', { metadata }).then((reply) => {
+      void own.client?.unary('q', { metadata }).then((reply) => {
         response.statusCode = reply.code === Status.OK ? 200 : 503;
         response.end();
       });
     });
     const running = await inbound(app, [nextSpec], { next: leaf.url });
-    client = new EchoClient(running.listen, 'next');
+    own.client = new EchoClient(running.listen, 'next');
     const origin = `http://127.0.0.1:${running.inbound}/x`;
     const marked = await fetch(origin, { headers: { 'bulwark-deadline': '3000', 'bulwark-attempt': '2' } });
     expect([marked.status, seen.length, seen[0]?.attempt]).toEqual([503, 1, '2']);

@@ -1,6 +1,7 @@
 import { constants, createServer, type Http2Server } from 'node:http2';
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { AcceptedWork, NoWork } from '../accepted-work.js';
+import { endUnwanted } from './caller-stream.js';
 import { isGrpc, ownAnswer, type GrpcAnswer } from './grpc-exchange.js';
 import { STATUS } from './grpc-status.js';
 
@@ -30,6 +31,11 @@ const MAX_STREAMS = 4_096;
 /** Bounded by what streams may hold, not by this; the default refuses streams from 10 MB on. */
 const SESSION_MEMORY_MB = 1_024;
 const STREAM_WINDOW_BYTES = 256 * 1024;
+/**
+ * Cancelled calls a connection may have: so many at once, and so many a second on and on. Callers whose deadlines pass
+ * cancel all their calls; the defaults (1,000 and 33) would end their connection with the calls that go well.
+ */
+const RESETS = { streamResetBurst: 20_000, streamResetRate: 2_000 };
 /** As for HTTP/1.1 heads. */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
@@ -43,6 +49,7 @@ export class GrpcListener {
     this.#options = options;
     this.server = createServer({
       maxSessionMemory: SESSION_MEMORY_MB,
+      ...RESETS,
       settings: {
         maxConcurrentStreams: MAX_STREAMS,
         initialWindowSize: STREAM_WINDOW_BYTES,
@@ -107,8 +114,8 @@ function refusal(reason: NoWork): GrpcAnswer {
 
 /** Answers a call that is not made. What else its caller sends is not wanted. */
 export function refuseCall(stream: ServerHttp2Stream, { trailers }: GrpcAnswer): void {
-  stream.resume();
   stream.respond({ ':status': 200, 'content-type': 'application/grpc', ...trailers }, { endStream: true });
+  endUnwanted(stream);
 }
 
 /** HTTP/2 that is not gRPC; the protocol's specification names the status. */
@@ -122,7 +129,7 @@ function refuseOther(stream: ServerHttp2Stream): void {
       'Over cleartext HTTP/2 this sidecar passes gRPC calls on (POST, content-type application/grpc). Make other calls by HTTP/1.1.',
     reason: 'not-grpc',
   });
-  stream.resume();
   stream.respond({ ':status': status, 'content-type': 'application/problem+json' });
-  stream.end(body);
+  stream.end(body, () => endUnwanted(stream));
+  stream.resume();
 }

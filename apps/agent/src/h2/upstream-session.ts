@@ -17,7 +17,12 @@ const IDLE_MS = 60_000;
 /** Names may mean other addresses meanwhile, and a balancer may want its share: new calls then go by a new connection. */
 const MAX_AGE_MS = 10 * 60_000;
 /** More at once on one connection would share its one window; another connection is opened instead. */
-const MAX_STREAMS = 1_000;
+const MAX_STREAMS = 500;
+/**
+ * Many servers end a connection, with all its calls, on which many streams were reset (from 1,000 on, some from 500 on; it
+ * could be an attack). Before that happens new calls go by a new connection.
+ */
+const MAX_RESETS = 400;
 /** How long an answer to a ping may take, and how often one may be asked for: servers end connections that ping much. */
 const PING_WITHIN_MS = 5_000;
 const PING_EVERY_MS = 120_000;
@@ -33,6 +38,7 @@ export class UpstreamSession {
   readonly #bornAtMs = performance.now();
   readonly #remoteAddress: string | undefined;
   #streams = 0;
+  #resets = 0;
   #retired = false;
   #heardAtMs = performance.now();
   #pingedAtMs = -Infinity;
@@ -130,6 +136,14 @@ export class UpstreamSession {
   /** Throws when the session has just ended, or the headers cannot be sent. */
   request(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
     return this.#session.request(headers, { endStream });
+  }
+
+  /** Ends a call that nobody waits for any more. */
+  reset(stream: ClientHttp2Stream): void {
+    if (stream.closed || stream.destroyed) return;
+    stream.close(constants.NGHTTP2_CANCEL);
+    this.#resets += 1;
+    if (this.#resets >= MAX_RESETS) this.retire();
   }
 
   /** The upstream said something. */

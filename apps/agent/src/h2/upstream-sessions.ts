@@ -1,6 +1,6 @@
 import { UpstreamSession, type UpstreamPlace } from './upstream-session.js';
 
-/** Connections to one upstream; beyond, calls share the least busy one. */
+/** Connections to one upstream that take calls; beyond, calls share the least busy one. */
 const MAX_SESSIONS = 8;
 
 /**
@@ -42,10 +42,13 @@ class Pool {
   /** Takes a place on the least busy connection; undefined = there is none, or all are full and another may be made. */
   enter(): UpstreamSession | undefined {
     let best: UpstreamSession | undefined;
+    let usable = 0;
     for (const session of this.#sessions) {
-      if (session.usable && (best === undefined || session.streams < best.streams)) best = session;
+      if (!session.usable) continue;
+      usable += 1;
+      if (best === undefined || session.streams < best.streams) best = session;
     }
-    if (best?.full === true && this.#sessions.size < MAX_SESSIONS) return undefined;
+    if (best?.full === true && usable < MAX_SESSIONS) return undefined;
     best?.enter();
     return best;
   }
