@@ -12,6 +12,8 @@ export interface Ended {
   readonly end: 'fresh' | 'degraded' | 'error';
   /** "last-good", "static", "simplified"; "" = not degraded. */
   readonly mode: string;
+  /** Why it was degraded, "timeout", "breaker-open", "refreshing" …; "" = it was not. */
+  readonly reason: string;
   /** Of the data; undefined = it has none (a fixed answer, an error). */
   readonly ageMs: number | undefined;
   /** Why a guard rejected it; "" = it did not. */
@@ -40,7 +42,7 @@ export class Caller implements AsyncDisposable {
   /** A GET of the service's full answer. `patienceMs`: the caller's own, after which it goes away. Never rejects. */
   async get(service: string, patienceMs?: number): Promise<Ended> {
     const begunMs = performance.now();
-    let answer: Omit<Ended, 'tookMs'> = { end: 'error', mode: '', ageMs: undefined, rejected: '' };
+    let answer: Omit<Ended, 'tookMs'> = NO_ANSWER;
     try {
       const response = await this.bulwark.fetch(this.dependency.url(service, 'full'), {
         bulwark: { service },
@@ -58,13 +60,17 @@ export class Caller implements AsyncDisposable {
   }
 }
 
+const NO_ANSWER = { end: 'error', mode: '', reason: '', ageMs: undefined, rejected: '' } as const;
+
 async function read(response: Response): Promise<Omit<Ended, 'tookMs'>> {
   const { madeUnixMs } = (await response.json()) as Partial<Body>;
   const rejected = response.headers.get('bulwark-rejected') ?? '';
-  if (response.status !== 200) return { end: 'error', mode: '', ageMs: undefined, rejected };
-  const mode = /^[a-z-]*/.exec(response.headers.get('bulwark-degraded') ?? '')?.[0] ?? '';
+  if (response.status !== 200) return { ...NO_ANSWER, rejected };
+  const mark = response.headers.get('bulwark-degraded') ?? '';
+  const mode = /^[a-z-]*/.exec(mark)?.[0] ?? '';
+  const reason = /;reason="([a-z-]*)"/.exec(mark)?.[1] ?? '';
   const ageMs = madeUnixMs === undefined ? undefined : Date.now() - madeUnixMs;
-  return { end: mode === '' ? 'fresh' : 'degraded', mode, ageMs, rejected };
+  return { end: mode === '' ? 'fresh' : 'degraded', mode, reason, ageMs, rejected };
 }
 
 /** Percent of the calls that ended like this; NaN without calls. */
