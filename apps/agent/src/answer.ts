@@ -5,6 +5,7 @@ import type { Settle } from './call-upstream.js';
 import { cutOff } from './cut-off.js';
 import {
   FieldNames,
+  headerOf,
   HOP_BY_HOP,
   passedOn,
   trailersPassedOn,
@@ -37,6 +38,11 @@ const FAILING_BODY_MAX_BYTES = 64 * 1024;
 const ANSWER_MARKS = [HEADER.retry, HEADER.rejected, HEADER.degraded];
 const DROPPED = new FieldNames([...HOP_BY_HOP, 'via']);
 const DROPPED_UNBELIEVED = new FieldNames([...HOP_BY_HOP, 'via', ...ANSWER_MARKS]);
+
+/** Whether an answer says anything of the layers below it. */
+export function hasAnswerMarks({ headers }: AnswerHead): boolean {
+  return ANSWER_MARKS.some((name) => headerOf(headers, name) !== undefined);
+}
 
 /** End-to-end headers of an answer with `via` added; those of a sender that is not believed have no marks. */
 export function relayedHeaders({ headers }: AnswerHead, via: string, believed: boolean): string[] {

@@ -40,8 +40,6 @@ type Outcome = 'ok' | 'failed' | 'unreachable' | 'deadline' | 'cancelled';
 export interface InboundCallEnd {
   readonly outcome: Outcome;
   readonly seconds: number;
-  /** The caller's marks were not believed. */
-  readonly stripped: boolean;
 }
 
 export interface InboundCallOptions extends IncomingCall {
@@ -52,6 +50,8 @@ export interface InboundCallOptions extends IncomingCall {
   /** This side's name in Via. */
   readonly via: string;
   readonly onEnd: (end: InboundCallEnd) => void;
+  /** The caller's marks are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
 }
 
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -79,13 +79,10 @@ export class InboundCall {
   }
 
   async run(): Promise<void> {
-    const { request, response, join, onEnd, trusted } = this.#options;
+    const { request, response, join, onEnd, onStripped, trusted } = this.#options;
+    if (!trusted && hasMarks(request)) onStripped(request.socket.remoteAddress);
     const outcome = this.#marks.deadlineMs === 0 ? this.#refuseLate() : await this.#joined(join);
-    onEnd({
-      outcome,
-      seconds: (performance.now() - this.#arrivedAtMs) / 1_000,
-      stripped: !trusted && hasMarks(request),
-    });
+    onEnd({ outcome, seconds: (performance.now() - this.#arrivedAtMs) / 1_000 });
     // Whatever went wrong, a call that was taken on ends.
     if (!response.writableEnded && !response.destroyed) cutOff(response);
   }

@@ -272,7 +272,7 @@ describe('marks at an untrusted edge', () => {
     expect(seen[1]).toMatchObject({ 'bulwark-attempt': '9' });
     expect(trusted.headers['bulwark-degraded']).toBe('static;upstream="inner"');
     const { body } = await admin(sides.admin, '/metrics');
-    expect(body).toContain('bulwark_inbound_marks_stripped_total 1');
+    expect(body).toContain('bulwark_marks_stripped_total{side="inbound"} 1');
   });
 
   it('of an upstream that is not trusted are neither believed nor relayed', async () => {
@@ -287,6 +287,12 @@ describe('marks at an untrusted edge', () => {
     const strange = await layer(await upstream(listener, stranger), { flags });
     const answer = await send(strange.inbound, '/');
     expect([answer.status, answer.headers['bulwark-degraded'], calls]).toEqual([502, undefined, 3]);
+    const { body } = await admin(strange.admin, '/metrics');
+    expect(body).toContain('bulwark_marks_stripped_total{side="outbound"} 3');
+    expect(strange.logs).toContainEqual({
+      message: expect.stringContaining('--trusted-peers') as string,
+      fields: { side: 'outbound', peer: stranger, total: 1 },
+    });
     // What it says of its own attempts stays true.
     expect(answer.headers['bulwark-retry']).toBe('exhausted');
     calls = 0;

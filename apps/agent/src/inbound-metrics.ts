@@ -14,7 +14,6 @@ export const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.
 /** What Prometheus sees of the inbound side and of the join. */
 export class InboundMetrics {
   readonly #duration: Histogram<'outcome'>;
-  readonly #stripped: Counter;
 
   constructor(registry: Registry, { work, join }: InboundSource) {
     const registers = [registry];
@@ -23,11 +22,6 @@ export class InboundMetrics {
       help: 'Time of calls to the service, from their head to the last byte of the answer.',
       labelNames: ['outcome'],
       buckets: CALL_SECONDS,
-      registers,
-    });
-    this.#stripped = new Counter({
-      name: 'bulwark_inbound_marks_stripped_total',
-      help: 'Calls to the service whose Bulwark headers were not believed, their sender being no trusted peer.',
       registers,
     });
     new Gauge({
@@ -49,9 +43,8 @@ export class InboundMetrics {
     this.#joined(registers, () => join.totals());
   }
 
-  answered({ outcome, seconds, stripped }: InboundCallEnd): void {
+  answered({ outcome, seconds }: InboundCallEnd): void {
     this.#duration.observe({ outcome }, seconds);
-    if (stripped) this.#stripped.inc();
   }
 
   #joined(registers: Registry[], totals: () => JoinTotals): void {

@@ -20,6 +20,8 @@ export interface InboundServerOptions {
   /** Callers whose marks are believed, and who are told marks. */
   readonly trustedPeers: TrustedPeers;
   readonly onEnd: (end: InboundCallEnd) => void;
+  /** The marks of a caller are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
 }
 
 /** The inbound side: an ordinary reverse proxy before the service. No policy applies here. */
@@ -70,8 +72,8 @@ export class InboundServer {
     const { request, response } = call;
     const target = checkRequest(request, this.#options.pseudonym) ?? this.#target(call);
     if (target.kind === 'refused') return writeRefused(response, target);
-    const { service, pseudonym, join, onEnd } = this.#options;
-    const inbound = { ...call, service, target: target.target, join, onEnd };
+    const { service, pseudonym, join, onEnd, onStripped } = this.#options;
+    const inbound = { ...call, service, target: target.target, join, onEnd, onStripped };
     new InboundCall({ ...inbound, upstreams: this.#client, via: `1.1 ${pseudonym}` })
       .run()
       .catch(() => response.destroy());

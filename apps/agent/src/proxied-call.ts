@@ -19,7 +19,7 @@ import {
   type Judgement,
 } from '@bulwark/agent';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { discard, HeldAnswer, relayedHeaders, writeAnswer, type Answer } from './answer.js';
+import { discard, hasAnswerMarks, HeldAnswer, relayedHeaders, writeAnswer, type Answer } from './answer.js';
 import { bodyTooSlow, unreachable } from './call-problems.js';
 import { callUpstream, type Settle } from './call-upstream.js';
 import { CallerPace } from './caller-pace.js';
@@ -66,6 +66,8 @@ export interface ProxiedCallOptions {
    * Undefined = an address that is not known any more. Default: all count.
    */
   readonly believes?: (remoteAddress: string | undefined) => boolean;
+  /** Hears when an answer's marks do not count, and there were some. */
+  readonly onStripped?: (remoteAddress: string | undefined) => void;
   /** Hears, before the head of the answer is written, what it says of this call and the layers below; at most once. */
   readonly onTold?: (told: Told) => void;
 }
@@ -197,9 +199,11 @@ export class ProxiedCall {
 
   /** Decides what becomes of an answer: it goes straight to the caller, or is read first. */
   #answerBegins(head: AnswerHead, { exchange, settle, simplified }: AnswerBegins): BodySink {
-    const { response, believes, via } = this.#options;
+    const { response, believes, onStripped, via } = this.#options;
     const { status } = head;
-    const headers = relayedHeaders(head, via, believes?.(exchange.remoteAddress) ?? true);
+    const believed = believes?.(exchange.remoteAddress) ?? true;
+    if (!believed && hasAnswerMarks(head)) onStripped?.(exchange.remoteAddress);
+    const headers = relayedHeaders(head, via, believed);
     if (simplified || !this.#isFinal(status)) {
       const resolve = (answer: Answer): void => {
         if (simplified) this.#simplified = answer;

@@ -25,6 +25,8 @@ export interface ProxyOptions {
   /** Upstreams whose answers' marks are believed and relayed, and callers beyond loopback. */
   readonly trustedPeers: TrustedPeers;
   readonly onEnd: (end: ProxiedCallEnd) => void;
+  /** The marks of an upstream's answer are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
 }
 
 /** The outbound side: an ordinary HTTP proxy whose calls go through the guards. */
@@ -85,7 +87,7 @@ export class ProxyServer {
 
   async #proxy(call: IncomingCall, target: CallTarget): Promise<void> {
     const { request, response, expectsContinue } = call;
-    const { pseudonym, join, trustedPeers } = this.#options;
+    const { pseudonym, join, trustedPeers, onStripped } = this.#options;
     const bulwark = this.#bulwark;
     if (bulwark === undefined) throw new Error('a call was taken on before policies were known');
     const beganMs = performance.now();
@@ -110,6 +112,7 @@ export class ProxyServer {
       signal: gone.signal,
       marks: inheritMarks(own, beganMs, inbound, performance.now()),
       believes: (address) => trustedPeers.trusts(address),
+      onStripped,
       ...(trace.made !== undefined && { traceparent: trace.made }),
       ...(inbound !== undefined && { onTold: inbound.tell }),
     }).run();

@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto';
 import { sumOf, type DrainCounts } from './accepted-work.js';
 import { adminServer } from './admin-server.js';
 import { BindError, bindServer } from './bind-server.js';
-import type { InboundCallEnd } from './inbound-call.js';
 import { InboundServer } from './inbound-server.js';
 import { isLoopback } from './loopback.js';
 import { ProxyServer } from './proxy-server.js';
 import { SidecarMetrics } from './sidecar-metrics.js';
 import { parseSidecarOptions, USAGE, type InboundOptions, type SidecarOptions } from './sidecar-options.js';
+import { StrippedMarks } from './stripped-marks.js';
 import { TraceJoin } from './trace-join.js';
 
 /** What a sidecar has of its process; tests give their own. */
@@ -87,6 +87,7 @@ class Sidecar {
   readonly #proxy: ProxyServer;
   readonly #inbound: InboundServer | undefined;
   readonly #metrics: SidecarMetrics;
+  readonly #stripped: StrippedMarks;
   readonly #admin;
   #bulwark: Bulwark | undefined;
   #draining = false;
@@ -95,12 +96,14 @@ class Sidecar {
   constructor(options: SidecarOptions, io: SidecarIo) {
     this.#options = options;
     this.#io = io;
+    this.#stripped = new StrippedMarks(io.logger);
     const join = options.inbound && new TraceJoin();
     this.#proxy = this.#outboundSide(join);
     this.#inbound = options.inbound && join && this.#inboundSide(options.inbound, join);
     const state = () => this.#bulwark?.state();
     const inbound = this.#inbound && join && { work: this.#inbound.work, join };
-    this.#metrics = new SidecarMetrics({ state, outbound: this.#proxy.work, inbound });
+    const stripped = this.#stripped;
+    this.#metrics = new SidecarMetrics({ state, outbound: this.#proxy.work, inbound, stripped });
     const sides = { outbound: this.#proxy.work, inbound };
     this.#admin = adminServer({ state, draining: () => this.#draining, metrics: this.#metrics, sides });
   }
@@ -204,14 +207,22 @@ class Sidecar {
       join,
       trustedPeers,
       onEnd: (end) => this.#metrics.called(end),
+      onStripped: (address) => this.#stripped.note('outbound', address),
     });
   }
 
   /** Its name in Via is another than the outbound side's: a service may well call itself. */
   #inboundSide({ app }: InboundOptions, join: TraceJoin): InboundServer {
     const { service, trustedPeers } = this.#options;
-    const onEnd = (end: InboundCallEnd) => this.#metrics.answered(end);
-    return new InboundServer({ app, service, pseudonym: pseudonym(), join, trustedPeers, onEnd });
+    return new InboundServer({
+      app,
+      service,
+      pseudonym: pseudonym(),
+      join,
+      trustedPeers,
+      onEnd: (end) => this.#metrics.answered(end),
+      onStripped: (address) => this.#stripped.note('inbound', address),
+    });
   }
 }
 

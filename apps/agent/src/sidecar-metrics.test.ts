@@ -1,8 +1,9 @@
-import type { AgentState } from '@bulwark/agent';
+import { silentLogger, type AgentState } from '@bulwark/agent';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { AcceptedWork } from './accepted-work.js';
 import { SidecarMetrics } from './sidecar-metrics.js';
+import { StrippedMarks } from './stripped-marks.js';
 
 describe('the metrics of the sidecar', () => {
   it('are of one moment, and make the state once a scrape and anew for the next', async () => {
@@ -19,7 +20,8 @@ describe('the metrics of the sidecar', () => {
         policies: [],
       };
     };
-    const metrics = new SidecarMetrics({ state, outbound: new AcceptedWork(), inbound: undefined });
+    const stripped = new StrippedMarks(silentLogger as never);
+    const metrics = new SidecarMetrics({ state, outbound: new AcceptedWork(), inbound: undefined, stripped });
     expect(await metrics.registry.metrics()).toContain('bulwark_config_age_seconds 1\n');
     expect(asked).toBe(1);
     await nextTurn();

@@ -4,12 +4,14 @@ import type { AcceptedWork } from './accepted-work.js';
 import type { InboundCallEnd } from './inbound-call.js';
 import { CALL_SECONDS, InboundMetrics, type InboundSource } from './inbound-metrics.js';
 import type { ProxiedCallEnd } from './proxied-call-end.js';
+import type { StrippedMarks } from './stripped-marks.js';
 
 export interface MetricsSource {
   readonly state: () => AgentState | undefined;
   readonly outbound: AcceptedWork;
   /** Undefined = there is no inbound side, and no metric of it. */
   readonly inbound: InboundSource | undefined;
+  readonly stripped: StrippedMarks;
 }
 
 /** Names called through the proxy may be anything; further ones are counted together. */
@@ -46,6 +48,16 @@ export class SidecarMetrics {
     this.#perPolicyCounters(source);
     this.#perPolicyGauges(source);
     this.#ofTheAgent(source);
+    new Counter({
+      name: 'bulwark_marks_stripped_total',
+      help: 'Calls to the service (inbound) and answers of upstreams (outbound) whose Bulwark headers were not believed.',
+      labelNames: ['side'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [side, count] of Object.entries(source.stripped.counts())) this.inc({ side }, count);
+      },
+    });
     this.#inbound = source.inbound && new InboundMetrics(this.registry, source.inbound);
   }
 

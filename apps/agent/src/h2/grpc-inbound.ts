@@ -20,6 +20,8 @@ export interface GrpcInboundOptions {
   /** Callers whose marks are believed, and who are told marks. */
   readonly trusts: (remoteAddress: string | undefined) => boolean;
   readonly onEnd: (end: InboundCallEnd) => void;
+  /** The marks of a caller are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
 }
 
 /** gRPC on the inbound side: calls by cleartext HTTP/2 go to the service. */
@@ -41,12 +43,13 @@ export class GrpcInbound {
   }
 
   #answer(call: IncomingGrpcCall): void {
-    const { service, join, onEnd, pseudonym } = this.#options;
+    const { service, join, onEnd, onStripped, pseudonym } = this.#options;
     const loop = refuseLoop(call, pseudonym);
     if (loop !== undefined) return refuseCall(call.stream, loop);
     const target = this.#target(call);
     const upstreams = this.#upstreams;
-    new InboundGrpcCall({ call, service, target, upstreams, join, onEnd, via: `2.0 ${pseudonym}` })
+    const inbound = { call, service, target, join, onEnd, onStripped };
+    new InboundGrpcCall({ ...inbound, upstreams, via: `2.0 ${pseudonym}` })
       .run()
       .catch(() => call.stream.destroy());
   }

@@ -27,6 +27,8 @@ export interface InboundGrpcCallOptions {
   /** This side's name in Via. */
   readonly via: string;
   readonly onEnd: (end: InboundCallEnd) => void;
+  /** The caller's marks are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
 }
 
 const NOTHING_DROPPED: ReadonlySet<string> = new Set();
@@ -59,14 +61,11 @@ export class InboundGrpcCall {
   }
 
   async run(): Promise<void> {
-    const { call, join, onEnd } = this.#options;
+    const { call, join, onEnd, onStripped } = this.#options;
+    if (!call.trusted && hasMarks(call)) onStripped(call.remoteAddress);
     const outcome = this.#marks.deadlineMs === 0 ? this.#refuseLate() : await this.#joined(join);
     this.#feed.discard();
-    onEnd({
-      outcome,
-      seconds: (performance.now() - this.#arrivedAtMs) / 1_000,
-      stripped: !call.trusted && hasMarks(call),
-    });
+    onEnd({ outcome, seconds: (performance.now() - this.#arrivedAtMs) / 1_000 });
     // Whatever went wrong, a call that was taken on ends.
     if (!this.#caller.ended) this.#caller.reset(constants.NGHTTP2_INTERNAL_ERROR);
   }
