@@ -171,6 +171,7 @@ export class Bulwark {
 
   /** For adapters of HTTP. */
   readonly environment: CallEnvironment = {
+    believes: (host) => this.#parts.options.believes(host),
     plan: (service, operation) => this.plan(service, operation),
     inherited: () => this.#context.inherited(),
     traceId,

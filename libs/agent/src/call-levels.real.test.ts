@@ -1,15 +1,18 @@
 import { eventually } from '@bulwark/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { Agent, request } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import { agentOf, cleanUp, upstream } from './agent-fixture.js';
 import type { Bulwark, FallbackCause } from './index.js';
+import { undiciInterceptor } from './undici/index.js';
 
 afterEach(async () => {
   expect(await cleanUp()).toEqual([]);
 });
 
-const agentWith = (service: string, spec: object): Promise<Bulwark> =>
+const agentWith = (service: string, spec: object, believes = (_host: string) => true): Promise<Bulwark> =>
   agentOf('127.0.0.1:1', {
+    believes,
     service,
     instance: `${service}-1`,
     bootstrap: [
@@ -32,7 +35,7 @@ async function level(name: string, below: { name: string; url: string }, fallbac
     circuitBreaker: breaker,
     ...(fallback.length > 0 && { fallback }),
   });
-  const { url } = await upstream((request, response) => {
+  const { url, server } = await upstream((request, response) => {
     void bulwark.answering(
       (header) => request.headers[header] as string | undefined,
       async () => {
@@ -44,7 +47,7 @@ async function level(name: string, below: { name: string; url: string }, fallbac
     );
   });
   const state = () => bulwark.state().policies[0]?.breakers[0]?.state ?? 'closed';
-  return { name, url, bulwark, state };
+  return { name, url, server, bulwark, state };
 }
 
 const fixed = (body: string) => ({ static: { status: 200, body } });
@@ -55,7 +58,7 @@ const upstreams = (members: string | null) =>
 
 describe('S6: worker → cluster → service → database, each with its own breaker and fallback', () => {
   const world = async () => {
-    const down = { database: false, whole: false };
+    const down = { database: false };
     const database = await upstream((_request, response) => {
       response.statusCode = down.database ? 503 : 200;
       response.end('rows');
@@ -84,22 +87,40 @@ describe('S6: worker → cluster → service → database, each with its own bre
     expect([service.state(), cluster.state(), worker.state()]).toEqual(['open', 'closed', 'closed']);
   });
 
-  it('two levels degraded are two members, the lowest first, and each level’s reason is its own', async () => {
-    const { down, service, ask, worker } = await world();
+  it('a level that is gone is degraded by the one above it, which opens, and its own parts are not asked', async () => {
+    const { service, cluster, worker, ask } = await world();
+    expect((await ask()).levels).toEqual([]);
+    service.server.closeAllConnections();
+    service.server.close();
+    for (let count = 0; count < 5; count += 1) {
+      expect(await ask()).toEqual({ body: 'worker(cluster(read-only))', levels: ['static service'] });
+    }
+    expect([service.state(), cluster.state(), worker.state()]).toEqual(['closed', 'open', 'closed']);
+  });
+
+  it('two parts degraded at different levels are two members, in the order they were met', async () => {
+    const { down, worker } = await world();
     down.database = true;
-    await ask();
-    service.bulwark.bypass(0);
-    const both = await agentWith('both', { target: { service: 'worker' }, timeout: { total: '4s' } });
-    await both.answering(
+    const front = await agentWith('front', {
+      target: { service: 'ads' },
+      timeout: { total: '1s' },
+      fallback: [fixed('no ads')],
+    });
+    await front.answering(
       () => undefined,
       async () => {
-        await both.fetch(`${worker.url}/data`, { bulwark: { service: 'worker' } });
-        const nobody = both.call('nobody', {}, () => Promise.reject(new Error('down')));
-        await expect(nobody).rejects.toThrow('down');
-        expect(upstreams(both.answerHeaders()['bulwark-degraded'] ?? null)).toEqual(['static database']);
+        await (await front.fetch(`${worker.url}/data`)).text();
+        const ads = front.call('ads', { fallback: ({ fixed: none }) => none?.body ?? '' }, () =>
+          Promise.reject(new Error('down')),
+        );
+        expect(await ads).toBe('no ads');
+        expect(upstreams(front.answerHeaders()['bulwark-degraded'] ?? null)).toEqual([
+          'static database',
+          'static ads',
+        ]);
       },
     );
-    expect(both.answerHeaders()).toEqual({});
+    expect(front.answerHeaders()).toEqual({});
   });
 });
 
@@ -153,6 +174,52 @@ describe('a service between two others', () => {
     }
   });
 
+  it('takes away what a host says that it does not believe', async () => {
+    const { url } = await upstream((_request, response) => {
+      response.writeHead(503, {
+        'bulwark-retry': 'exhausted',
+        'bulwark-rejected': 'breaker-open',
+        'bulwark-degraded': 'static;upstream="x"',
+        'x-own': 'stays',
+      });
+      response.end('body');
+    });
+    const policy = {
+      target: { service: '127.0.0.1' },
+      timeout: { total: '2s' },
+      circuitBreaker: { ...breaker, trip: { consecutiveFailures: 2 } },
+    };
+    for (const believed of [true, false]) {
+      const hosts: string[] = [];
+      const bulwark = await agentWith('middle', policy, (host) => (hosts.push(host), believed));
+      const dispatcher = new Agent().compose(undiciInterceptor(bulwark));
+      await bulwark.answering(
+        () => undefined,
+        async () => {
+          const answer = await bulwark.fetch(url);
+          const marks = ['bulwark-rejected', 'bulwark-degraded', 'x-own'].map((name) =>
+            answer.headers.has(name),
+          );
+          expect([answer.status, await answer.text(), ...marks]).toEqual([
+            503,
+            'body',
+            believed,
+            believed,
+            true,
+          ]);
+          const other = await request(url, { dispatcher });
+          expect([other.statusCode, 'bulwark-rejected' in other.headers]).toEqual([503, believed]);
+          await other.body.dump();
+          expect(Object.keys(bulwark.answerHeaders())).toHaveLength(believed ? 2 : 0);
+        },
+      );
+      expect(new Set(hosts)).toEqual(new Set(['127.0.0.1']));
+      // A believed rejection is nobody's failure; a stranger's 503 is its own.
+      expect(bulwark.state().policies[0]?.breakers[0]?.state).toBe(believed ? 'closed' : 'open');
+      await dispatcher.close();
+    }
+  });
+
   it('makes queued and repeated attempts in the context of their own call', async () => {
     const bulwark = await agentWith('middle', {
       target: { service: 'below' },
@@ -160,14 +227,14 @@ describe('a service between two others', () => {
       retry: { maxAttempts: 2, backoff: { base: '5ms', max: '5ms', jitter: 'none' }, methods: ['GET'] },
       bulkhead: { maxConcurrent: 1, maxQueued: 50, maxWait: '5s' },
     });
-    const request = new AsyncLocalStorage<number>();
+    const ofRequest = new AsyncLocalStorage<number>();
     const seen: (number | undefined)[][] = [];
     const one = (id: number) =>
-      request.run(id, () =>
+      ofRequest.run(id, () =>
         bulwark.call('below', { method: 'GET' }, async (attempt) => {
-          seen.push([id, request.getStore()]);
+          seen.push([id, ofRequest.getStore()]);
           await new Promise((resolve) => setTimeout(resolve, 2));
-          expect(request.getStore()).toBe(id);
+          expect(ofRequest.getStore()).toBe(id);
           if (attempt.number === 1) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
           return id;
         }),

@@ -27,6 +27,11 @@ export interface ConnectOptions {
    * empty = 10m; at most 24h), the rest the reason. Default: "bypass" in `stateDir`; neither = there is no such file.
    */
   readonly bypassFile?: string;
+  /**
+   * Whether the `Bulwark-…` headers of answers from this host count, for `fetch` and undici. Those of other hosts are
+   * taken away: a stranger must not say that its failures are none. Default: every host's count.
+   */
+  readonly believes?: (host: string) => boolean;
   readonly logger?: Logger;
   /** Clock, randomness and timers; for tests. */
   readonly host?: Host;
@@ -45,6 +50,7 @@ export interface CompleteOptions {
   readonly stateDir: string | undefined;
   readonly bootstrap: string | readonly object[] | undefined;
   readonly bypassFile: string | undefined;
+  readonly believes: (host: string) => boolean;
   readonly logger: Logger;
   readonly startWaitMs: number;
   readonly failOnRefusal: boolean;
@@ -88,6 +94,7 @@ function withDefaults(options: ConnectOptions): CompleteOptions {
     stateDir: options.stateDir,
     bootstrap: options.bootstrap,
     bypassFile: options.bypassFile ?? (options.stateDir && join(options.stateDir, 'bypass')),
+    believes: options.believes ?? (() => true),
     logger: options.logger ?? stderrLogger,
     startWaitMs: options.startWaitMs ?? 2_000,
     failOnRefusal: options.failOnRefusal ?? false,

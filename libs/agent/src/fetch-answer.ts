@@ -2,6 +2,7 @@ import type { CallResult } from '@bulwark/resilience';
 import type { CallerPace } from './caller-pace.js';
 import { joinMembers } from './degraded-members.js';
 import {
+  ANSWER_MARKS,
   degradedMarks,
   HEADER,
   rejectionProblem,
@@ -61,6 +62,15 @@ export function watched(
   const { status, statusText, headers, url, redirected, type } = response;
   const shown = { url, redirected, type };
   return { response: described(new Response(stream, { status, statusText, headers }), shown), ended };
+}
+
+/** The same answer, as one that says nothing of layers and levels. */
+export function withoutMarks(response: Response): Response {
+  if (!ANSWER_MARKS.some((name) => response.headers.has(name))) return response;
+  const headers = new Headers(response.headers);
+  for (const name of ANSWER_MARKS) headers.delete(name);
+  const { status, statusText, body, url, redirected, type } = response;
+  return described(new Response(body, { status, statusText, headers }), { url, redirected, type });
 }
 
 /** An answer nobody will read gives its connection back. */

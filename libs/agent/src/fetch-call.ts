@@ -8,7 +8,7 @@ import {
 } from './call-plan.js';
 import { inCallersContext } from './callers-context.js';
 import { CallerPace } from './caller-pace.js';
-import { discard, keep, partsOf, respond, watched, type FetchAnswer } from './fetch-answer.js';
+import { discard, keep, partsOf, respond, watched, withoutMarks, type FetchAnswer } from './fetch-answer.js';
 import { isFinalStatus } from './final-status.js';
 import { attemptHeaders, HEADER, type ReadHeader } from './headers.js';
 import { judgeError, judgeHttp } from './judge.js';
@@ -155,7 +155,7 @@ export class FetchCall {
     return this.#remember({ live: response });
   }
 
-  #send(attempt: Attempt, { input, init }: Target): Promise<Response> {
+  async #send(attempt: Attempt, { input, init }: Target): Promise<Response> {
     discard(this.#last);
     const headers = new Headers(this.#headers);
     for (const [name, value] of Object.entries(attemptHeaders(attempt, this.#callerAttempt))) {
@@ -164,7 +164,9 @@ export class FetchCall {
     const { signal } = this.#request;
     // The caller's own signal ends the body also after the attempt is over, as it does without Bulwark.
     const either = signal === undefined ? attempt.signal : AbortSignal.any([attempt.signal, signal]);
-    return fetch(input, { ...init, headers, signal: either });
+    const response = await fetch(input, { ...init, headers, signal: either });
+    const believed = this.#environment.believes?.(this.#url.hostname) ?? true;
+    return believed ? response : withoutMarks(response);
   }
 
   #remember(answer: FetchAnswer): FetchAnswer {

@@ -50,6 +50,9 @@ export function attemptHeaders(attempt: { number: number; timeoutMs: number }, c
   return headers;
 }
 
+/** What only a believed layer may say on an answer. */
+export const ANSWER_MARKS: readonly string[] = [HEADER.retry, HEADER.rejected, HEADER.degraded];
+
 /** What an answer's headers say of the layers below. */
 export interface AnswerMarks {
   readonly retryAfterMs?: number;

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { ANSWER_MARKS } from '../headers.js';
 import { LAST_GOOD_MAX_BYTES } from '../last-good-key.js';
 
 type Controller = Dispatcher.DispatchController;
@@ -34,6 +35,14 @@ export interface AttemptParts {
   /** The caller gets this answer whatever is decided: it is passed on as it comes. */
   readonly isFinal: (head: Head) => boolean;
   readonly mayBeKept: (head: Head) => boolean;
+  /** Whether what the answer says of layers and levels counts. */
+  readonly believed: boolean;
+}
+
+function withoutMarks(headers: Headers): Headers {
+  const shown = { ...headers };
+  for (const name of ANSWER_MARKS) delete shown[name];
+  return shown;
 }
 
 /** What is read and thrown away to keep a connection; beyond it the connection is closed. */
@@ -66,7 +75,8 @@ export class DispatchAttempt implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Controller, status: number, headers: Headers, statusMessage?: string): void {
     if (this.#mode !== 'head') return;
-    const head = { status, headers, statusMessage };
+    const shown = this.#parts.believed ? headers : withoutMarks(headers);
+    const head = { status, headers: shown, statusMessage };
     if (status < 200) return this.#parts.receiver.informed(head);
     this.#controller = controller;
     this.#head = head;
