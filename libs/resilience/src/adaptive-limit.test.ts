@@ -1,7 +1,7 @@
-import { seededRandom } from '@bulwark/testing';
+import { FakeHost, guardSettings, seededRandom } from '@bulwark/testing';
 import { expect, test } from 'vitest';
 import { AdaptiveLimit } from './adaptive-limit.js';
-import { Bulkhead, type Waiter } from './index.js';
+import { Bulkhead, Guard, type Waiter } from './index.js';
 
 /** A dependency of so many workers, each call taking about `serviceMs` of one; calls that find none free wait their turn. */
 class Dependency {
@@ -298,4 +298,64 @@ test('durations of 0, as a coarse clock gives them, do no harm', () => {
   expect(limit.limit).toBeGreaterThan(10);
   for (let round = 0; round < 20; round += 1) feed(limit, Array<number>(20).fill(1), clock);
   expect(limit.limit).toBeGreaterThanOrEqual(1);
+});
+
+/** Callers that ask a guard again and again, for ten seconds of the dependency's time; the last five are looked at. */
+async function askedThrough(
+  callers: number,
+  answer: (inFlight: number) => { readonly status: number; readonly afterMs: number },
+): Promise<{ inFlight: number; statuses: Map<number, number>; detail: string }> {
+  const host = new FakeHost();
+  const bulkhead = { maxConcurrent: 100, maxQueued: 0, maxWaitMs: 0, adaptive: 'gradient' as const };
+  const guard = new Guard({ host, settings: guardSettings({ bulkhead, timeout: { totalMs: 5000 } }) });
+  const statuses = new Map<number, number>();
+  const seen: number[] = [];
+  let [inFlight, detail] = [0, ''];
+  const run = async (): Promise<{ status: number }> => {
+    const { status, afterMs } = answer(inFlight + 1);
+    // What it refuses it does not work on.
+    if (status === 200) inFlight += 1;
+    await host.sleep(afterMs);
+    if (status === 200) inFlight -= 1;
+    return { status };
+  };
+  const caller = async (): Promise<void> => {
+    while (host.nowMs() < 10_000) {
+      const result = await guard.call({ operation: 'GET /' }, run, {
+        judge: ({ status }) => ({ httpStatus: status }),
+        judgeError: () => ({}),
+      });
+      if (result.kind === 'rejected') {
+        detail = result.detail;
+        await host.sleep(5);
+      } else if (host.nowMs() > 5000 && 'value' in result) {
+        seen.push(inFlight + 1);
+        statuses.set(result.value?.status ?? 0, (statuses.get(result.value?.status ?? 0) ?? 0) + 1);
+      }
+    }
+  };
+  for (let each = 0; each < callers; each += 1) void caller();
+  await host.advance(11_000);
+  return { inFlight: seen.reduce((sum, one) => sum + one, 0) / seen.length, statuses, detail };
+}
+
+test('through a guard: 60 callers on what can do 8 at once do not make a queue of 52 there', async () => {
+  const { inFlight, detail } = await askedThrough(60, (held) => ({
+    status: 200,
+    afterMs: 20 * Math.max(1, held / 8),
+  }));
+  expect(inFlight).toBeGreaterThan(6);
+  expect(inFlight).toBeLessThan(20);
+  expect(detail).toMatch(/^in flight \d+ of \d+ \(adaptive, at most 100\), waiting 0 of 0$/);
+});
+
+test('through a guard: a dependency that says 429 above 8 is soon asked for little more', async () => {
+  const { inFlight, statuses } = await askedThrough(60, (held) =>
+    held > 8 ? { status: 429, afterMs: 1 } : { status: 200, afterMs: 20 },
+  );
+  expect(inFlight).toBeLessThanOrEqual(9);
+  const [well = 0, refused = 0] = [statuses.get(200), statuses.get(429)];
+  // All it can do in five seconds is 2,000. A fixed limit has 52 callers of 60 ask every millisecond, and be refused.
+  expect(well).toBeGreaterThan(1600);
+  expect(refused).toBeLessThan(10_000);
 });

@@ -5,7 +5,7 @@ import { percentText, rateText } from './numbers.js';
 import type { AgentObject, BreakerObject } from './objects.js';
 import { thresholdText } from './policies.js';
 import { findResource } from './resources.js';
-import { columnsFor, inOrder, rowFor, tableFor } from './table.js';
+import { columnsFor, inOrder, rowFor, tableFor, type ObjectOf } from './table.js';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 
@@ -93,7 +93,7 @@ describe('tables', () => {
     for (const { description } of live) expect(description).toContain('the last 10 s');
   });
 
-  it('a breaker nobody reports has no data, which is not zero', () => {
+  it('C153: a breaker nobody reports has no data, which is not zero', () => {
     const agents = { total: 0, open: 0, halfOpen: 0, closed: 0, synced: 0 };
     const [row] = shown(tableFor('breakers', [breaker('a', { agents })], { now: NOW }));
     expect(row).toMatchObject({ OPEN: '-', 'CALLS/S': '-', ERROR: '-', 'REJECTED/S': '-' });
@@ -117,7 +117,7 @@ describe('tables', () => {
     expect(open({ forced: { state: 'Open', by: 'ann', reason: 'x' } })).toBe('11/12');
   });
 
-  it('a breaker without calls has no failure ratio', () => {
+  it('C153: a breaker without calls has no failure ratio', () => {
     const calls = { perSecond: 0, rejectedPerSecond: 0 };
     expect(shown(tableFor('breakers', [breaker('a', { calls })], { now: NOW }))[0]).toMatchObject({
       'CALLS/S': '0',
@@ -329,5 +329,27 @@ describe('words and numbers', () => {
     expect(findResource('br')?.plural).toBe('breakers');
     expect(findResource('ag')?.plural).toBe('agents');
     expect(findResource('pods')).toBeUndefined();
+  });
+});
+
+describe('an object of another version', () => {
+  it('is shown as far as it can be read, and the rows beside it whole', () => {
+    const odd = {
+      apiVersion: 'bulwark.dev/v1',
+      kind: 'ResiliencePolicy',
+      metadata: { name: 'odd', namespace: 'shop', generation: 3 },
+      spec: { retry: { maxAttempts: 2 } },
+    } as unknown as ObjectOf['resiliencepolicies'];
+    const table = tableFor('resiliencepolicies', [odd], { now: 0 });
+    const cell = (name: string) =>
+      table.rows[0]?.cells[table.columnDefinitions.findIndex((column) => column.name === name)];
+    expect([cell('NAME'), cell('TARGET'), cell('RETRY'), cell('GEN')]).toEqual([
+      'odd',
+      '<unknown>',
+      '2 (10%)',
+      '3',
+    ]);
+    const bare = { ...odd, spec: undefined } as unknown as ObjectOf['resiliencepolicies'];
+    expect(tableFor('resiliencepolicies', [bare], { now: 0 }).rows[0]?.cells[0]).toBe('odd');
   });
 });
