@@ -1,5 +1,7 @@
 /** No data; zero is written as zero. */
 export const NO_DATA = '-';
+/** What is there is not of the form that this version knows. */
+export const UNREADABLE = '<unknown>';
 /** A list or map that is empty. */
 export const EMPTY = '<none>';
 

@@ -2,6 +2,7 @@ import type { ResiliencePolicy } from '@bulwark/policy';
 import { agentColumns } from './agents.js';
 import { breakerColumns, compare, worstFirst } from './breakers.js';
 import type { Column } from './column.js';
+import { UNREADABLE } from './numbers.js';
 import type { AgentObject, BreakerObject } from './objects.js';
 import { policyColumns } from './policies.js';
 import type { Plural } from './resources.js';
@@ -72,7 +73,16 @@ export function usualWidth(plural: Plural, columnName: string): number {
 /** One cell for each of `columnsFor(plural)`. `now` in Unix milliseconds. */
 export function rowFor<P extends Plural>(plural: P, object: ObjectOf[P], now: number): string[] {
   const columns: readonly Column<ObjectOf[P]>[] = COLUMNS[plural];
-  return columns.map((column) => column.cell(object, now));
+  return columns.map((column) => cellOf(column, object, now));
+}
+
+/** An object of another version may lack what a column shows; it must not take the other rows with it. */
+function cellOf<Item>(column: Column<Item>, object: Item, now: number): string {
+  try {
+    return column.cell(object, now);
+  } catch {
+    return UNREADABLE;
+  }
 }
 
 /** In the order people want to read: breakers worst first, the others by namespace and name. A new array. */

@@ -107,6 +107,20 @@ describe('the mirror of a prefix', () => {
     await watchful.stop();
   });
 
+  it('tells the others when one listener fails', async () => {
+    const heard: string[] = [];
+    mirror.listen({
+      changed: () => {
+        throw new Error('a defect');
+      },
+    });
+    mirror.listen({ changed: ([change]) => heard.push(change?.key ?? '') });
+    await put('/a/team/2', 'two');
+    await put('/a/team/3', 'three');
+    await eventually(() => heard.length === 2);
+    expect(heard).toEqual(['/a/team/2', '/a/team/3']);
+  });
+
   it('tries again when the store does not answer', async () => {
     const late = new StoreMirror({ store, prefix: '/a/', logger });
     store.failNext.set('list', new StoreError('unavailable', 'away'));

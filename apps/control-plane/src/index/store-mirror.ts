@@ -184,10 +184,10 @@ export class StoreMirror {
         'history is gone; compared with a new list',
       );
     }
-    for (const listener of this.listeners) listener.gap?.(listing.revision);
+    this.tell((listener) => listener.gap?.(listing.revision));
     this.at = listing.revision;
     this.isLoaded = true;
-    if (wentBack) for (const listener of this.listeners) listener.wentBack?.(before, listing.revision);
+    if (wentBack) this.tell((listener) => listener.wentBack?.(before, listing.revision));
     this.publish(this.difference(listing));
   }
 
@@ -232,8 +232,23 @@ export class StoreMirror {
       if (entry === undefined) this.map.delete(key);
       else this.map.set(key, entry);
     }
-    for (const listener of this.listeners) listener.changed(changes);
+    this.tell((listener) => listener.changed(changes));
     this.advance(this.at);
+  }
+
+  /** A defect of one listener must not keep the change from the others: it is not told again. */
+  private tell(say: (listener: MirrorListener) => void): void {
+    const { prefix, logger } = this.options;
+    for (const listener of this.listeners) {
+      try {
+        say(listener);
+      } catch (error) {
+        logger.error(
+          { prefix, err: error },
+          'a change could not be taken in; this replica may show old state',
+        );
+      }
+    }
   }
 
   private advance(revision: number): void {
