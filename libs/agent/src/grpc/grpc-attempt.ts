@@ -1,7 +1,7 @@
 import { type Metadata, status as Status, type StatusObject } from '@grpc/grpc-js';
 import type { Attempt, CallerHold } from '@bulwark/resilience';
 import type { CallMethod } from './call-method.js';
-import { GrpcEndError, type GrpcAnswer } from './grpc-end.js';
+import { type GrpcAnswer, GrpcEndError, withoutMarks } from './grpc-end.js';
 import { plainStatus } from './grpc-outcome.js';
 import type { InterceptedCall } from './grpc-types.js';
 import { HoldMeter } from './hold-meter.js';
@@ -14,6 +14,8 @@ export interface AttemptTask {
   readonly open: () => InterceptedCall;
   readonly method: CallMethod;
   readonly metadata: Metadata;
+  /** Whether the marks of this dependency's answers count. */
+  readonly believed: () => boolean;
   /** The engine ends the attempt at its timeout; false = nobody does. */
   readonly enforced: boolean;
   readonly nowMs: () => number;
@@ -144,8 +146,9 @@ export class GrpcAttempt {
     if (this.#task.method.requestStream) this.#inner?.startRead();
   }
 
-  #ended(end: StatusObject): void {
+  #ended(told: StatusObject): void {
     if (this.#over) return;
+    const end = this.#task.believed() ? told : withoutMarks(told);
     if (end.code === Status.OK) {
       this.#close();
       const { resolve } = this.#settle;

@@ -32,6 +32,15 @@ export class GrpcEndError extends Error {
   }
 }
 
+/** The end as it was told by someone whose marks are not believed. A pushback is ordinary protocol and stays. */
+export function withoutMarks(end: StatusObject): StatusObject {
+  const marks = [GRPC_METADATA.rejected, GRPC_METADATA.degraded];
+  if (marks.every((mark) => end.metadata.get(mark).length === 0)) return end;
+  const metadata = end.metadata.clone();
+  for (const mark of marks) metadata.remove(mark);
+  return { ...end, metadata };
+}
+
 export function judgeAnswered({ status, bytes }: GrpcAnswer): Judgement {
   const read = readMetadata(status.metadata);
   // What a layer below had from its memory is no fresh answer.

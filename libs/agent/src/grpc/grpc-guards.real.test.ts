@@ -2,12 +2,17 @@ import * as grpc from '@grpc/grpc-js';
 import { eventually } from '@bulwark/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
+  agentWith,
   chat,
   cleanUp,
+  echoClient,
   echoing,
+  echoServer,
   failWith,
   held,
+  metadataOf,
   NOTHING_HELD,
+  policyDocument,
   unary,
   upload,
   watchStream,
@@ -98,6 +103,44 @@ describe('an open breaker', () => {
       expect(heard.trailers.get('bulwark-rejected')).toEqual(['breaker-open']);
     }
     expect(server.seen).toHaveLength(4);
+  });
+});
+
+describe('an answer’s marks', () => {
+  const relaying: EchoHandlers = {
+    unary: (_call, callback) =>
+      callback(failWith(status.UNAVAILABLE, { 'bulwark-rejected': 'breaker-open' })),
+    watch: (call) => call.end(metadataOf({ 'bulwark-degraded': 'static;upstream="x"', t: 'own' })),
+  };
+
+  it('of a host that is not believed are taken away: its failures count, its claims go no further', async () => {
+    const hosts: string[] = [];
+    const { address } = await echoServer(relaying);
+    const believes = (host: string) => {
+      hosts.push(host);
+      return false;
+    };
+    const bulwark = await agentWith([policyDocument(breaker)], { believes });
+    const client = echoClient(address, [bulwark.grpc({ service: 'echo' })]);
+    for (let n = 0; n < 2; n += 1) {
+      expect((await unary(client).ended).trailers.get('bulwark-rejected')).toEqual([]);
+    }
+    expect((await unary(client).ended).trailers.get('bulwark-rejected')).toEqual(['breaker-open']);
+    expect(new Set(hosts)).toEqual(new Set(['127.0.0.1']));
+    const unguarded = echoClient(address, [bulwark.grpc()]);
+    const { trailers } = await watchStream(unguarded).ended;
+    expect([trailers.get('bulwark-degraded'), trailers.get('t')]).toEqual([[], ['own']]);
+  });
+
+  it('are not believed when the question itself fails', async () => {
+    const { address } = await echoServer(relaying);
+    const believes = (): boolean => {
+      throw new Error('no idea');
+    };
+    const bulwark = await agentWith([policyDocument(breaker)], { believes });
+    const client = echoClient(address, [bulwark.grpc({ service: 'echo' })]);
+    const heard = await unary(client).ended;
+    expect([heard.code, heard.trailers.get('bulwark-rejected')]).toEqual([status.UNAVAILABLE, []]);
   });
 });
 

@@ -118,6 +118,7 @@ class World {
       execute: (request, attempt, adapter) => this.guard.call(request, attempt, adapter),
     }),
     inherited: () => ({}),
+    believes: () => true,
     traceId: () => undefined,
     noteDegraded: () => undefined,
     nowMs: this.host.nowMs,
@@ -130,7 +131,7 @@ class World {
       path: '/demo.Echo/Any',
       requestStream: kind === 'upload' || kind === 'chat',
       responseStream: kind === 'watch' || kind === 'chat',
-      requestSerialize: () => Buffer.alloc(60_000),
+      requestSerialize: () => Buffer.alloc(100_000),
       responseDeserialize: () => ({}),
     };
     const deadline = deadlineMs === undefined ? {} : { deadline: this.host.nowMs() + deadlineMs };

@@ -195,6 +195,7 @@ export class GuardedGrpcCall implements InterceptedCall {
         method: this.#method,
         open: () => this.#open(prepared.optionsOf(attempt), path),
         metadata: prepared.metadataOf(attempt),
+        believed: () => this.#believed(),
         enforced: prepared.plan.settings?.mode !== 'shadow',
         nowMs: this.#environment.nowMs,
         wantsRead: () => this.#wantsRead,
@@ -214,7 +215,18 @@ export class GuardedGrpcCall implements InterceptedCall {
       return spare;
     }
     this.#dropSpare();
-    return this.#method.as(path, () => this.#nextCall(options));
+    const call = this.#method.as(path, () => this.#nextCall(options));
+    // Not connected yet, it names its channel's target.
+    this.#target ??= call.getPeer();
+    return call;
+  }
+
+  #believed(): boolean {
+    try {
+      return this.#environment.believes?.(hostOfTarget(this.#target ?? '')) ?? true;
+    } catch {
+      return false;
+    }
   }
 
   #hand(message: unknown): void {
