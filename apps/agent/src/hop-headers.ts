@@ -64,11 +64,20 @@ function without(raw: RawHeaders, dropped: FieldNames): string[] {
   return kept;
 }
 
+/**
+ * What no sender can make a header of one connection (RFC 9110 §7.6.1: those meant for all recipients). Passed on without its
+ * length, a body would be read as the next request.
+ */
+const FOR_ALL_RECIPIENTS = new FieldNames(['content-length', 'host', 'traceparent', 'tracestate']);
+
 /** Names that Connection makes hop-by-hop, lower case; its usual options are none. */
 export function namedByConnection(raw: RawHeaders): readonly string[] {
   const list = listOf(raw, 'connection')?.toLowerCase();
   if (list === undefined || list === 'keep-alive' || list === 'close') return NO_NAMES;
-  return list.split(',').map((name) => name.trim());
+  return list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => !FOR_ALL_RECIPIENTS.has(name));
 }
 
 /** RFC 9110 §6.5.1: what says how a message is to be read, and to whom it goes, does not come after it. */

@@ -203,6 +203,30 @@ describe('the inbound side as a reverse proxy', () => {
     );
   });
 
+  it('lets no caller name the length of its body as a header of the connection, to hide a second request in it', async () => {
+    const seen: string[] = [];
+    const app = await upstream((request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      request.on('end', () => {
+        seen.push(`${request.method} ${request.url} ${body}`);
+        response.end();
+      });
+    });
+    const sides = await inbound(app, [], { app });
+    const hidden = 'GET /hidden HTTP/1.1\r\nHost: a\r\nBulwark-Attempt: 9\r\n\r\n';
+    for (const [port, url] of [
+      [sides.inbound, '/open'],
+      [sides.listen, 'http://app/open'],
+    ] as const) {
+      const request = `POST ${url} HTTP/1.1\r\nHost: app\r\nConnection: close, content-length\r\nContent-Length: ${hidden.length}\r\n\r\n${hidden}`;
+      expect(await raw(port, request)).toMatch(/^HTTP\/1\.1 200 /);
+      await send(sides.inbound, '/after');
+    }
+    const all = [`POST /open ${hidden}`, 'GET /after '];
+    expect(seen).toEqual([...all, ...all]);
+  });
+
   it('refuses with a problem what it cannot read, would have to guess at, or sees a second time', async () => {
     let calls = 0;
     const app = await upstream((_request, response) => {
