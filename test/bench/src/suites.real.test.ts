@@ -31,7 +31,14 @@ it.each(Object.keys(suites))(
   },
 );
 
-it('prints a table with what it was measured on, and lists the suites for a name that is none', async () => {
+it('prints an aligned table, and at its end what it was measured on', async () => {
+  const { code, stdout, stderr } = await bench('engine', '--quick');
+  expect(code, stderr).toBe(0);
+  expect(stdout).toMatch(/^ +median +ratio/m);
+  expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^Measured on Node v[\d.]+, \d+ CPUs, \w+ \w+\.$/);
+});
+
+it('lists the suites for a name that is none, and takes no rounds that are none', async () => {
   const unknown = await bench('no-such-suite');
   expect(unknown.code).toBe(64);
   expect(unknown.stdout).toBe('');
