@@ -18,8 +18,8 @@ export interface CallEnvironment {
   readonly plan: (service: string, operation: string) => CallPlan;
   /** Marks of the call this process is answering at the moment. */
   readonly inherited: () => { deadlineMs?: number; callerAttempt?: number };
-  /** Whether the marks of answers from this host count. Absent = those of every host do. */
-  readonly believes?: (host: string) => boolean;
+  /** Whether the marks of answers from this host count. */
+  readonly believes: (host: string) => boolean;
   readonly traceId: () => string | undefined;
   readonly unixMs: () => number;
   /** What an answer's `Bulwark-Degraded` says goes upward with the answer of the call being answered. */

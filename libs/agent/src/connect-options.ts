@@ -28,7 +28,7 @@ export interface ConnectOptions {
    */
   readonly bypassFile?: string;
   /**
-   * Whether the `Bulwark-…` headers of answers from this host count, for `fetch` and undici. Those of other hosts are
+   * Whether the `Bulwark-…` headers of answers from this host count, for `fetch`, undici and gRPC. Those of other hosts are
    * taken away: a stranger must not say that its failures are none. Default: every host's count.
    */
   readonly believes?: (host: string) => boolean;

@@ -165,7 +165,7 @@ export class FetchCall {
     // The caller's own signal ends the body also after the attempt is over, as it does without Bulwark.
     const either = signal === undefined ? attempt.signal : AbortSignal.any([attempt.signal, signal]);
     const response = await fetch(input, { ...init, headers, signal: either });
-    const believed = this.#environment.believes?.(this.#url.hostname) ?? true;
+    const believed = this.#environment.believes(this.#url.hostname);
     return believed ? response : withoutMarks(response);
   }
 

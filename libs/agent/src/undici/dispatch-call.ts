@@ -134,7 +134,7 @@ export class DispatchCall {
       signal: attempt.signal,
       receiver: this.#receiver,
       isFinal,
-      believed: this.#parts.environment.believes?.(this.#url.hostname) ?? true,
+      believed: this.#parts.environment.believes(this.#url.hostname),
       mayBeKept: (head) => cacheKey !== undefined && mayBeKept(head.status, readOf(head)),
     });
     const marks: Record<string, string> = attemptHeaders(attempt, this.#callerAttempt);
