@@ -26,6 +26,13 @@ const servers = {
     binary: 'usr/bin/strace',
     libraries: true,
   },
+  nginx: { names: ['nginx'], packages: ['nginx'], binary: 'usr/sbin/nginx' },
+  haproxy: {
+    names: ['haproxy'],
+    packages: ['haproxy', 'liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1'],
+    binary: 'usr/sbin/haproxy',
+    libraries: true,
+  },
   chromium: {
     names: ['chromium', 'chromium-browser', 'google-chrome'],
     packages: ['chromium'],

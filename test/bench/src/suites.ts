@@ -17,4 +17,8 @@ export const suites: Readonly<Record<string, SuiteEntry>> = {
     about: 'errors, degraded answers and latency of a caller whose dependency is down, slow or overloaded',
     load: () => import('./degrade/suite.js'),
   },
+  sidecar: {
+    about: 'what an answer through the sidecar costs beside a bare proxy of node:http, nginx and haproxy',
+    load: () => import('./sidecar/suite.js'),
+  },
 };
