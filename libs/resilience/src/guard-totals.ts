@@ -1,7 +1,7 @@
 import type { DegradedMode } from './call.js';
 import type { RejectionReason } from './outcome.js';
 
-/** Counts of one guard since it began; `inFlight`, `waiting` and `retriesInWindow` are of now. */
+/** Counts of one guard since it began; `inFlight`, `waiting`, `limit` and `retriesInWindow` are of now. */
 export interface GuardTotals {
   /** Logical calls begun. */
   calls: number;
@@ -27,6 +27,8 @@ export interface GuardTotals {
   inFlight: number;
   /** Calls in the bulkhead's queue. */
   waiting: number;
+  /** Attempts that may run at once now: less than `maxConcurrent` where an adaptive limit says so. Absent = no limit. */
+  limit: number | undefined;
   /** Retries in the budget's window, those still in their back-off included; 0 without a budget. */
   retriesInWindow: number;
 }
@@ -58,6 +60,7 @@ export function newTotals(): GuardTotals {
     callbacksFailed: 0,
     inFlight: 0,
     waiting: 0,
+    limit: undefined,
     retriesInWindow: 0,
   };
 }

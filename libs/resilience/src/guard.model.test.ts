@@ -201,7 +201,10 @@ class World {
     agree(totals.calls, this.calls.length, 'calls');
     agree(totals.attempts, this.launched, 'attempts counted and made');
     agree(totals.inFlight, inFlight, 'in flight');
-    agree(totals.waiting > 0 && inFlight < this.limit(), false, 'someone waits beside a free slot');
+    const limit = totals.limit ?? Infinity;
+    agree(totals.waiting > 0 && inFlight < limit, false, 'someone waits beside a free slot');
+    agree(limit >= 1 && limit <= this.limit(), true, 'a limit within its bounds');
+    if (this.settings.bulkhead?.adaptive === undefined) agree(limit, this.limit(), 'limit');
     const nowMs = this.host.nowMs();
     for (const call of this.calls) {
       const late =
@@ -267,6 +270,7 @@ class World {
     agree(state(), 'closed', 'the breaker at last');
   }
 
+  /** The most that may ever be in flight now; an adaptive limit is less. */
   private limit(): number {
     const { mode, bulkhead } = this.settings;
     return mode === 'shadow' ? Infinity : (bulkhead?.maxConcurrent ?? Infinity);
@@ -343,6 +347,7 @@ const shape = fc.record({
     undefined,
     ...[1, 2, 3].map((maxConcurrent) => ({ maxConcurrent, maxQueued: 3, maxWaitMs: 60 })),
     { maxConcurrent: 2, maxQueued: 0, maxWaitMs: 0 },
+    { maxConcurrent: 4, maxQueued: 3, maxWaitMs: 60, adaptive: 'gradient' as const },
   ),
   lastGood: fc.boolean(),
   simplified: fc.boolean(),

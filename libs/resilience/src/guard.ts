@@ -114,6 +114,7 @@ export class Guard {
     const { totals, bulkhead, budget, host } = this.core;
     totals.inFlight = bulkhead.inFlight;
     totals.waiting = bulkhead.waiting;
+    totals.limit = bulkhead.limit === Infinity ? undefined : bulkhead.limit;
     totals.retriesInWindow = budget?.used(host.nowMs()) ?? 0;
     return totals;
   }
