@@ -171,7 +171,7 @@ export class Bulwark {
 
   /** For adapters of HTTP. */
   readonly environment: CallEnvironment = {
-    believes: (host) => this.#parts.options.believes(host),
+    believes: (host) => this.#believes(host),
     plan: (service, operation) => this.plan(service, operation),
     inherited: () => this.#context.inherited(),
     traceId,
@@ -257,6 +257,15 @@ export class Bulwark {
       answerHeaders: () => this.answerHeaders(),
       nowMs: this.#parts.host.nowMs,
     };
+  }
+
+  /** A function of the user's that throws believes nobody. */
+  #believes(host: string): boolean {
+    try {
+      return this.#parts.options.believes(host);
+    } catch {
+      return false;
+    }
   }
 
   /** Undefined = the call passes. */

@@ -205,6 +205,20 @@ describe('the outcome of a fetch', () => {
 });
 
 describe('what a fetch is', () => {
+  it('trips nothing when its caller has 1 ms: 1,000 times', async () => {
+    const { url, bulwark, state, totals } = await world(
+      (response) => void setTimeout(() => response.end('late'), 20),
+      { bulkhead: undefined },
+    );
+    const one = async () => (await bulwark.fetch(url, { bulwark: { deadlineMs: 1 } })).status;
+    for (let round = 0; round < 20; round += 1) {
+      const statuses = await Promise.all(Array.from({ length: 50 }, one));
+      expect(new Set(statuses)).toEqual(new Set([504]));
+    }
+    expect([state(), totals()?.calls]).toEqual(['closed', 1_000]);
+    expect((await bulwark.fetch(url)).status).toBe(200);
+  });
+
   it('is refused as fetch refuses it when it cannot be made', async () => {
     const { bulwark } = await world((response) => void response.end());
     await expect(bulwark.fetch('no url')).rejects.toThrow(TypeError);
