@@ -68,7 +68,7 @@ export async function startNginx(upstream: number, directory: string): Promise<P
     }`,
   );
   const args = ['-c', config, '-p', directory, '-e', 'stderr'];
-  return { port, process: await startProcess({ command, args, readyLine: 'start' }) };
+  return { port, process: await startProcess({ command, args }) };
 }
 
 export async function startHaproxy(upstream: number, directory: string): Promise<Proxy> {
@@ -92,7 +92,7 @@ backend b
   server s 127.0.0.1:${upstream}
 `,
   );
-  return { port, process: await startProcess({ command, args: ['-V', '-f', config], readyLine: 'haproxy' }) };
+  return { port, process: await startProcess({ command, args: ['-db', '-f', config] }) };
 }
 
 function node(args: readonly string[]): { command: string; args: readonly string[] } {
