@@ -2,9 +2,12 @@ import type { AgentState } from '@bulwark/agent';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AcceptedWork } from './accepted-work.js';
 import type { InboundSource } from './inbound-metrics.js';
+import { isLoopback } from './loopback.js';
 import type { SidecarMetrics } from './sidecar-metrics.js';
 
 export interface AdminSource {
+  /** Where it listens. */
+  readonly host: string;
   /** Undefined = the agent has not started yet. */
   readonly state: () => AgentState | undefined;
   readonly draining: () => boolean;
@@ -23,6 +26,13 @@ const PATHS = '/healthz, /readyz, /metrics, /state';
 /** Health, readiness, metrics and state of one sidecar; reads only. */
 export function adminServer(source: AdminSource): Server {
   return createServer({ maxHeaderSize: 16 * 1024 }, (request, response) => {
+    if (isForeign(request.headers.host, source.host)) {
+      return text(
+        response,
+        403,
+        `the Host header is no name of this machine: use localhost or ${source.host}`,
+      );
+    }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
       return text(response, 405, 'GET only');
@@ -43,6 +53,19 @@ export function adminServer(source: AdminSource): Server {
         return text(response, 404, `not here: ${PATHS}`);
     }
   });
+}
+
+/**
+ * A page of the web can make a name of its own mean 127.0.0.1, and read what is here in the browser of someone at this
+ * machine. Its requests carry that name. Beyond loopback any name may be this sidecar's.
+ */
+function isForeign(host: string | undefined, listenHost: string): boolean {
+  if (!isLoopback(listenHost) || host === undefined) return false;
+  const name = host
+    .toLowerCase()
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
+  return !isLoopback(name) && name !== listenHost;
 }
 
 function stateOf(source: AdminSource): object {

@@ -105,7 +105,13 @@ class Sidecar {
     const stripped = this.#stripped;
     this.#metrics = new SidecarMetrics({ state, outbound: this.#proxy.work, inbound, stripped });
     const sides = { outbound: this.#proxy.work, inbound };
-    this.#admin = adminServer({ state, draining: () => this.#draining, metrics: this.#metrics, sides });
+    this.#admin = adminServer({
+      host: options.admin.host,
+      state,
+      draining: () => this.#draining,
+      metrics: this.#metrics,
+      sides,
+    });
   }
 
   /** Ports first: that one is taken should not be found out after a wait for the control plane. */

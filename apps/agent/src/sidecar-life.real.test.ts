@@ -3,7 +3,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runSidecar } from './index.js';
-import { admin, agent, atEnd, cleanUp, fraudSpec, quiet, sidecar, upstream, via } from './sidecar-fixture.js';
+import {
+  admin,
+  agent,
+  atEnd,
+  cleanUp,
+  fraudSpec,
+  quiet,
+  send,
+  sidecar,
+  upstream,
+  via,
+} from './sidecar-fixture.js';
 
 afterEach(cleanUp);
 
@@ -25,6 +36,16 @@ describe('the sidecar’s life', () => {
     expect(body).toContain('bulwark_call_duration_seconds_count{service="fraud-api",outcome="ok"} 1');
     expect(body).toContain('bulwark_control_plane_connected 0');
     expect((await admin(running.admin, '/nothing')).body).toContain('/state');
+  });
+
+  it('shows its state to no page of the web that makes its own name mean this machine', async () => {
+    const { admin: port } = await sidecar([], {});
+    for (const host of ['localhost', `127.0.0.1:${port}`, '[::1]:1']) {
+      expect((await send(port, '/state', { headers: { host } })).status, host).toBe(200);
+    }
+    for (const host of ['evil.example', `evil.example:${port}`, '127.0.0.1.evil.example', '10.0.0.1']) {
+      expect((await send(port, '/state', { headers: { host } })).status, host).toBe(403);
+    }
   });
 
   it('drains on SIGTERM: readiness off, new calls refused, accepted ones answered, exit 0', async () => {
