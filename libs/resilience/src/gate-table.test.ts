@@ -125,11 +125,22 @@ describe('idle keys', () => {
       gates.all(ms);
     }
     expect(looked).toBeLessThanOrEqual(10);
-    const began = performance.now();
     gates.all(IDLE + MINUTE);
-    const sweepMs = performance.now() - began;
     expect(gates.size).toBe(0);
-    // About 2 ms here; once a minute.
-    expect(sweepMs).toBeLessThan(100);
+  });
+
+  test('10,000 keys are looked through in a few milliseconds', () => {
+    const gates = table();
+    const took: number[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      const nowMs = round * 2 * IDLE;
+      for (let key = 0; key < 10_000; key += 1) call(gates, String(key), 'success', nowMs);
+      const began = performance.now();
+      gates.all(nowMs + MINUTE + 1);
+      took.push(performance.now() - began);
+      expect(gates.size).toBe(10_000);
+    }
+    // 0.3 to 1.5 ms when nothing else runs; the best of eight, since something else always does.
+    expect(Math.min(...took)).toBeLessThan(15);
   });
 });
