@@ -32,7 +32,7 @@ export class CallerStream {
   begin(headers: OutgoingHttpHeaders): void {
     if (this.#begun || !this.#writable) return;
     this.#begun = true;
-    this.#stream.respond({ ':status': 200, ...headers }, { waitForTrailers: true });
+    this.#send(() => this.#stream.respond({ ':status': 200, ...headers }, { waitForTrailers: true }));
   }
 
   /** False = the caller takes no more for now; `onRoom` hears when it does. */
@@ -51,16 +51,14 @@ export class CallerStream {
     const stream = this.#stream;
     if (!this.#begun) {
       this.#begun = true;
-      stream.respond(
-        { ':status': 200, 'content-type': 'application/grpc', ...trailers },
-        { endStream: true },
-      );
+      const head = { ':status': 200, 'content-type': 'application/grpc', ...trailers };
+      this.#send(() => stream.respond(head, { endStream: true }));
       endUnwanted(stream);
       return;
     }
     stream.once('wantTrailers', () => {
-      if (stream.destroyed || stream.closed) return;
-      stream.sendTrailers(trailers);
+      if (!this.#writable) return;
+      this.#send(() => stream.sendTrailers(trailers));
       endUnwanted(stream);
     });
     stream.end();
@@ -70,6 +68,15 @@ export class CallerStream {
   reset(code: number): void {
     this.#ended = true;
     if (!this.#stream.destroyed) this.#stream.close(code);
+  }
+
+  /** What an upstream says may be nothing that HTTP/2 can say again: its call breaks, and nothing else. */
+  #send(write: () => void): void {
+    try {
+      write();
+    } catch {
+      this.reset(constants.NGHTTP2_INTERNAL_ERROR);
+    }
   }
 
   get #writable(): boolean {

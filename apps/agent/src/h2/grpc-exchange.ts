@@ -38,6 +38,8 @@ export interface ExchangeTask {
   readonly sink: AnswerSink;
   /** Names in the answer that go no further. */
   readonly dropped: (remoteAddress: string | undefined) => ReadonlySet<string>;
+  /** Some of them were there. */
+  readonly onDropped?: (remoteAddress: string | undefined) => void;
 }
 
 /** RFC 9113 §8.7: a stream refused so was not processed, and may be tried again at once. */
@@ -138,7 +140,7 @@ class Exchange {
     if (this.#over) return;
     this.#session.heard();
     const status = headers[':status'] ?? 0;
-    const own = passedOn(raw, headers, this.#dropped);
+    const own = this.#own(headers, raw);
     const alone = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     if (alone || headers['grpc-status'] !== undefined) {
       this.#trailers = { ...own, ...(valueOf(own, 'grpc-status') === undefined && unnamed(status)) };
@@ -155,8 +157,17 @@ class Exchange {
   }
 
   #trailed(trailers: IncomingHttpHeaders, raw: readonly string[]): void {
-    this.#trailers = passedOn(raw, trailers, this.#dropped);
+    this.#trailers = this.#own(trailers, raw);
     if (this.#stream.readableEnded) this.#finish();
+  }
+
+  #own(headers: IncomingHttpHeaders, raw: readonly string[]): OutgoingHttpHeaders {
+    for (const name of this.#dropped) {
+      if (headers[name] === undefined) continue;
+      this.#task.onDropped?.(this.#session.remoteAddress);
+      break;
+    }
+    return passedOn(raw, headers, this.#dropped);
   }
 
   #arrived(chunk: Buffer): void {

@@ -188,16 +188,20 @@ describe('the sidecar as a guard of gRPC', () => {
         done(failure(Status.UNAVAILABLE, 'lies', { 'bulwark-rejected': 'breaker-open', own: 'stays' }));
       },
     });
-    const { listen, admin: port } = await sidecar([fraudSpec], { 'fraud-api': url }, [
-      '--trusted-peers',
-      'none',
-    ]);
+    const {
+      listen,
+      admin: port,
+      logs,
+    } = await sidecar([fraudSpec], { 'fraud-api': url }, ['--trusted-peers', 'none']);
     const client = new EchoClient(listen);
     for (let count = 0; count < 3; count += 1) {
       const { trailers } = await client.unary('x');
       expect([first(trailers, 'bulwark-rejected'), first(trailers, 'own')]).toEqual([undefined, 'stays']);
     }
     expect(calls).toBe(3);
+    expect(logs.filter(({ message }) => message.includes('--trusted-peers'))).toMatchObject([
+      { fields: { side: 'outbound', peer: '127.0.0.1' } },
+    ]);
     expect(await policyState(port)).toMatchObject({ breakers: [{ state: 'open' }] });
   });
 

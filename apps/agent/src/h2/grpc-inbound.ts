@@ -1,3 +1,4 @@
+import { GRPC_METADATA } from '@bulwark/agent';
 import type { AcceptedWork } from '../accepted-work.js';
 import type { CallTarget } from '../call-target.js';
 import type { InboundCallEnd } from '../inbound-call.js';
@@ -33,7 +34,13 @@ export class GrpcInbound {
   constructor(options: GrpcInboundOptions) {
     this.#options = options;
     const { work, trusts } = options;
-    this.listener = new GrpcListener({ work, trusts, answer: (call) => this.#answer(call) });
+    this.listener = new GrpcListener({
+      work,
+      trusts,
+      answer: (call) => this.#answer(call),
+      // Another instance may take the call at once, so no time is named.
+      refusalMarks: (reason, trusted) => (trusted ? { [GRPC_METADATA.rejected]: reason } : {}),
+    });
   }
 
   /** Cuts everything that is still under way. */

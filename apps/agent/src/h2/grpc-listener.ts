@@ -1,5 +1,10 @@
 import { constants, createServer, type Http2Server } from 'node:http2';
-import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type {
+  IncomingHttpHeaders,
+  OutgoingHttpHeaders,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+} from 'node:http2';
 import type { AcceptedWork, NoWork } from '../accepted-work.js';
 import { endUnwanted } from './caller-stream.js';
 import { isGrpc, ownAnswer, type GrpcAnswer } from './grpc-exchange.js';
@@ -24,6 +29,8 @@ export interface GrpcListenerOptions {
   readonly trusts: (remoteAddress: string | undefined) => boolean;
   /** Answers a call. The call is over when its stream is closed. */
   readonly answer: (call: IncomingGrpcCall) => void;
+  /** Metadata of the refusal of a call that is not taken on. */
+  readonly refusalMarks: (reason: NoWork, trusted: boolean) => OutgoingHttpHeaders;
 }
 
 /** Streams of one caller at once; further ones wait at the caller. */
@@ -82,34 +89,32 @@ export class GrpcListener {
     headers: IncomingHttpHeaders,
     { flags, raw }: { flags: number; raw: readonly string[] },
   ): void {
-    const { work, trusts, answer } = this.#options;
+    const { work, trusts, answer, refusalMarks } = this.#options;
     stream.on('error', () => undefined);
     if (headers[':method'] !== 'POST' || !isGrpc(headers['content-type'])) return refuseOther(stream);
     const reason = work.refusal();
-    if (reason !== undefined) return refuseCall(stream, refusal(reason));
+    const remoteAddress = stream.session?.socket.remoteAddress;
+    const trusted = trusts(remoteAddress);
+    if (reason !== undefined) return refuseCall(stream, refusal(reason, refusalMarks(reason, trusted)));
     const done = work.take();
     stream.once('close', done);
-    const remoteAddress = stream.session?.socket.remoteAddress;
     answer({
       stream,
       headers,
       rawHeaders: raw,
       empty: (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0,
       remoteAddress,
-      trusted: trusts(remoteAddress),
+      trusted,
     });
   }
 }
 
-function refusal(reason: NoWork): GrpcAnswer {
+function refusal(reason: NoWork, marks: OutgoingHttpHeaders): GrpcAnswer {
   const detail =
     reason === 'draining'
       ? 'This sidecar is shutting down and takes no new calls.'
       : 'This sidecar does not know its policies yet.';
-  return ownAnswer(STATUS.unavailable, detail, {
-    'bulwark-rejected': reason,
-    'grpc-retry-pushback-ms': '1000',
-  });
+  return ownAnswer(STATUS.unavailable, detail, marks);
 }
 
 /** Answers a call that is not made. What else its caller sends is not wanted. */

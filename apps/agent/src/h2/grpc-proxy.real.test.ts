@@ -354,6 +354,13 @@ describe('gRPC through the sidecar', () => {
       ['refused', Status.UNAVAILABLE, (stream) => stream.close(NGHTTP2_REFUSED_STREAM)],
       ['lost', Status.UNAVAILABLE, (stream) => stream.session?.socket.destroy()],
     ];
+    ways.push([
+      'a header of one connection',
+      Status.NOT_FOUND,
+      (stream) => {
+        stream.respond({ ':status': 200, ...grpc, 'grpc-status': '5', te: 'trailers' }, { endStream: true });
+      },
+    ]);
     for (const [name, code, answer] of ways) {
       const { listen } = await sidecar([], { 'fraud-api': await rawUpstream(answer) });
       const reply = await new EchoClient(listen).unary('x');

@@ -1,4 +1,4 @@
-import type { Bulwark } from '@bulwark/agent';
+import { GRPC_METADATA, type Bulwark } from '@bulwark/agent';
 import type { AcceptedWork } from '../accepted-work.js';
 import { resolveTarget, type CallTarget, type Refused, type TargetRules } from '../call-target.js';
 import { outcomeOf, type ProxiedCallEnd } from '../proxied-call-end.js';
@@ -20,6 +20,8 @@ export interface GrpcProxyOptions extends TargetRules {
   /** Upstreams whose answers' marks are believed and relayed. */
   readonly trustedPeers: TrustedPeers;
   readonly onEnd: (end: ProxiedCallEnd) => void;
+  /** The marks of an upstream's answer are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
   readonly work: AcceptedWork;
   /** Callers whose marks are believed. */
   readonly trusts: (remoteAddress: string | undefined) => boolean;
@@ -36,7 +38,12 @@ export class GrpcProxy {
   constructor(options: GrpcProxyOptions) {
     this.#options = options;
     const { work, trusts } = options;
-    this.listener = new GrpcListener({ work, trusts, answer: (call) => this.#answer(call) });
+    this.listener = new GrpcListener({
+      work,
+      trusts,
+      answer: (call) => this.#answer(call),
+      refusalMarks: (reason) => ({ [GRPC_METADATA.rejected]: reason, [GRPC_METADATA.pushback]: '1000' }),
+    });
   }
 
   /** Cuts everything that is still under way. */
@@ -62,7 +69,7 @@ export class GrpcProxy {
   }
 
   async #proxy(call: IncomingGrpcCall, target: CallTarget): Promise<void> {
-    const { pseudonym, join, trustedPeers, bulwark: started, onEnd } = this.#options;
+    const { pseudonym, join, trustedPeers, bulwark: started, onEnd, onStripped } = this.#options;
     const bulwark = started();
     if (bulwark === undefined) throw new Error('a call was taken on before policies were known');
     const beganMs = performance.now();
@@ -78,6 +85,7 @@ export class GrpcProxy {
       marks: inheritMarks(own, beganMs, inbound, beganMs),
       traceparent: trace.made,
       believes: (address) => trustedPeers.trusts(address),
+      onStripped,
       onTold: inbound?.tell,
     }).run();
     onEnd({

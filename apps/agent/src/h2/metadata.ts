@@ -5,6 +5,7 @@ const NOT_PASSED_ON = new Set([
   'connection',
   'expect',
   'host',
+  'http2-settings',
   'keep-alive',
   'proxy-authenticate',
   'proxy-authorization',

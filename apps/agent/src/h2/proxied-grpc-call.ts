@@ -37,6 +37,8 @@ export interface ProxiedGrpcCallOptions {
   readonly traceparent: string | undefined;
   /** Whether the marks of an answer from this address count; those of others are neither believed nor relayed. */
   readonly believes: (remoteAddress: string | undefined) => boolean;
+  /** The marks of an answer from this address are not believed. */
+  readonly onStripped: (remoteAddress: string | undefined) => void;
   /** Hears, before the trailers are written, what they say of this call and the layers below. */
   readonly onTold: ((told: Told) => void) | undefined;
 }
@@ -105,7 +107,7 @@ export class ProxiedGrpcCall {
   }
 
   async #attempt(attempt: Attempt): Promise<GrpcAnswer> {
-    const { upstreams, target, marks, believes } = this.#options;
+    const { upstreams, target, marks, believes, onStripped } = this.#options;
     const beganAtMs = performance.now();
     const answer = await exchange(upstreams, {
       target,
@@ -114,6 +116,7 @@ export class ProxiedGrpcCall {
       signal: attempt.signal,
       sink: this.#sink,
       dropped: (address) => (believes(address) ? NOTHING_DROPPED : ANSWER_MARKS),
+      onDropped: onStripped,
     }).finally(() => clearTimeout(this.#heldHeaders));
     const late = performance.now() - beganAtMs >= attempt.timeoutMs - CLOCK_SLACK_MS;
     // The engine is about to say so itself, and it knows whose time it was.
