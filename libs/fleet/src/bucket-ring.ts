@@ -25,11 +25,6 @@ export class BucketRing {
     this.cells = new Float32Array(buckets * CHANNELS);
   }
 
-  clear(): void {
-    this.cells.fill(0);
-    this.head = -1;
-  }
-
   /** Spreads the amounts over [fromMs, toMs]; equal ends are one moment. What is older than the ring is dropped. */
   add(fromMs: number, toMs: number, amounts: Amounts): void {
     const first = Math.floor(fromMs / this.bucketMs);

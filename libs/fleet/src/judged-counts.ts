@@ -28,9 +28,4 @@ export class JudgedCounts {
     into.third = 0;
     (windowMs > FINE_SPAN_MS ? this.coarse : this.fine)?.sum(windowMs, nowMs, into);
   }
-
-  clear(): void {
-    this.fine.clear();
-    this.coarse?.clear();
-  }
 }

@@ -22,10 +22,6 @@ export class KeySeries {
     private windowMs: number,
   ) {}
 
-  find(agent: AgentEntry): AgentSeries | undefined {
-    return this.byAgent.get(agent);
-  }
-
   take(
     agent: AgentEntry,
     counts: KeyCounts,

@@ -64,10 +64,6 @@ export class VerdictBoard {
     }
     return false;
   }
-
-  clear(): void {
-    this.posted.clear();
-  }
 }
 
 function renewed(former: Posted, fresh: Posted): Posted {
