@@ -1,7 +1,7 @@
 import { type Metadata, status as Status, type StatusObject } from '@grpc/grpc-js';
 import type { Attempt, CallerHold } from '@bulwark/resilience';
 import type { CallMethod } from './call-method.js';
-import { type GrpcAnswer, GrpcEndError, withoutMarks } from './grpc-end.js';
+import { type GrpcAnswer, GrpcEndError, hasMarks, withoutMarks } from './grpc-end.js';
 import { plainStatus } from './grpc-outcome.js';
 import type { InterceptedCall } from './grpc-types.js';
 import { HoldMeter } from './hold-meter.js';
@@ -148,7 +148,7 @@ export class GrpcAttempt {
 
   #ended(told: StatusObject): void {
     if (this.#over) return;
-    const end = this.#task.believed() ? told : withoutMarks(told);
+    const end = hasMarks(told) && !this.#task.believed() ? withoutMarks(told) : told;
     if (end.code === Status.OK) {
       this.#close();
       const { resolve } = this.#settle;

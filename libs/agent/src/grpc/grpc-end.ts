@@ -32,12 +32,16 @@ export class GrpcEndError extends Error {
   }
 }
 
-/** The end as it was told by someone whose marks are not believed. A pushback is ordinary protocol and stays. */
+const MARKS = [GRPC_METADATA.rejected, GRPC_METADATA.degraded];
+
+export function hasMarks(end: StatusObject): boolean {
+  return MARKS.some((mark) => end.metadata.get(mark).length > 0);
+}
+
+/** The end as told by someone whose marks are not believed. A pushback is ordinary protocol and stays. */
 export function withoutMarks(end: StatusObject): StatusObject {
-  const marks = [GRPC_METADATA.rejected, GRPC_METADATA.degraded];
-  if (marks.every((mark) => end.metadata.get(mark).length === 0)) return end;
   const metadata = end.metadata.clone();
-  for (const mark of marks) metadata.remove(mark);
+  for (const mark of MARKS) metadata.remove(mark);
   return { ...end, metadata };
 }
 

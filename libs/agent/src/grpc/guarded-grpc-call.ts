@@ -253,8 +253,13 @@ export class GuardedGrpcCall implements InterceptedCall {
     // In ticks of their own: what the application throws is its own uncaught error, and takes nothing of the rest away.
     if (headers !== undefined) process.nextTick(() => listener.onReceiveMetadata?.(headers));
     if (!this.#method.responseStream) process.nextTick(() => listener.onReceiveMessage?.(answer ?? null));
-    process.nextTick(() => listener.onReceiveStatus?.(status));
-    process.nextTick(() => this.#sent.end());
+    process.nextTick(() => {
+      try {
+        listener.onReceiveStatus?.(status);
+      } finally {
+        this.#sent.end();
+      }
+    });
   }
 
   /** A call that is not used is ended, or its channel would count it for ever. */

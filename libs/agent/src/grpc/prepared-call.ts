@@ -12,6 +12,10 @@ export interface GrpcEnvironment extends CallEnvironment {
   readonly nowMs: () => number;
 }
 
+type Within = ReturnType<typeof AsyncLocalStorage.snapshot>;
+
+const DIRECTLY: Within = (work, ...given) => work(...given);
+
 /** What was chosen for a call before it is made. */
 export interface PreparedCall {
   readonly service: string;
@@ -25,8 +29,8 @@ export interface PreparedCall {
   readonly repeatable: boolean;
   /** A policy's simplified operation, where it is one of gRPC's. */
   readonly simplified: string | undefined;
-  /** Works where the application made the call: attempts are begun by timers and by other calls' ends. */
-  readonly within: ReturnType<typeof AsyncLocalStorage.snapshot>;
+  /** Works where the application made the call: stand-ins are begun by timers and by other calls' ends. */
+  readonly within: Within;
   metadataOf(attempt: Attempt): Metadata;
   optionsOf(attempt: Attempt): InterceptorOptions;
 }
@@ -45,6 +49,7 @@ export function prepareCall(
   const request = grpcRequest({ ...call, nowUnixMs: environment.unixMs() }, client);
   const plan = environment.plan(service, request.operation);
   const callerAttempt = Math.max(request.callerAttempt ?? 1, environment.inherited().callerAttempt ?? 1);
+  const simplified = simplifiedOperation(plan);
   return {
     service,
     plan,
@@ -52,8 +57,10 @@ export function prepareCall(
     metadata,
     remember: plan.lastGood !== undefined && mayBeRemembered(request, guard, client),
     repeatable: callerAttempt === 1 && mayBeRepeated(plan, request),
-    simplified: simplifiedOperation(plan),
-    within: AsyncLocalStorage.snapshot(),
+    simplified,
+    // The agent itself brings attempts there; a snapshot costs more than all else here.
+    within:
+      simplified === undefined && guard.fallback === undefined ? DIRECTLY : AsyncLocalStorage.snapshot(),
     metadataOf: (attempt) => {
       const attempted = metadata.clone();
       const { [HEADER.attempt]: number } = attemptHeaders(attempt, callerAttempt);
