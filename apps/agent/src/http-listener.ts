@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { AcceptedWork, NoWork } from './accepted-work.js';
 import type { Refused } from './call-target.js';
@@ -93,9 +94,13 @@ export class HttpListener {
     answer({ request, response, expectsContinue, trusted });
   }
 
-  #answersOn(socket: Duplex): Set<ServerResponse> {
-    let answers = this.#answers.get(socket);
-    if (answers === undefined) this.#answers.set(socket, (answers = new Set()));
+  #answersOn(socket: Socket): Set<ServerResponse> {
+    const known = this.#answers.get(socket);
+    if (known !== undefined) return known;
+    const answers = new Set<ServerResponse>();
+    this.#answers.set(socket, answers);
+    // With pipelining Node 20 tells the answer whose turn it is that the connection is gone, and not those behind it.
+    socket.once('close', () => setImmediate(() => answers.forEach(closeUntold)));
     return answers;
   }
 
@@ -108,6 +113,11 @@ export class HttpListener {
     const problem = { type: `urn:bulwark:problem:${reason}`, title, status: 503, detail, reason };
     writeProblem(response, problem, { ...this.#options.refusalMarks(reason, trusted), Connection: 'close' });
   }
+}
+
+function closeUntold(response: ServerResponse): void {
+  response.destroy();
+  response.emit('close');
 }
 
 /** Answers a request that no side may pass on. */

@@ -1,0 +1,47 @@
+import { eventually } from '@bulwark/testing';
+import { connect, type AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { AcceptedWork } from './accepted-work.js';
+import { HttpListener, type IncomingCall } from './http-listener.js';
+import { atEnd, cleanUp } from './sidecar-fixture.js';
+
+afterEach(cleanUp);
+
+/** A listener whose calls are answered by the test, and the text of pipelined requests to it. */
+async function listener(answer: (call: IncomingCall) => void) {
+  const work = new AcceptedWork();
+  work.begin();
+  const listening = new HttpListener({
+    ...{ work, trusts: () => true, answer, refusalMarks: () => ({}), noTunnel: () => '' },
+  });
+  await new Promise<void>((resolve) => listening.server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => listening.close());
+  const socket = connect((listening.server.address() as AddressInfo).port, '127.0.0.1');
+  atEnd(() => socket.destroy());
+  socket.on('error', () => undefined).resume();
+  const pipeline = (...paths: string[]) =>
+    socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''));
+  return { work, socket, pipeline };
+}
+
+it('S10: every pipelined call ends with its connection, also those whose turn to be answered never came', async () => {
+  const closed: string[] = [];
+  const { work, socket, pipeline } = await listener(({ request, response }) =>
+    response.once('close', () => closed.push(request.url ?? '')),
+  );
+  pipeline('/1', '/2', '/3');
+  await eventually(() => work.inFlight === 3);
+  socket.destroy();
+  await eventually(() => work.inFlight === 0);
+  expect(closed.toSorted()).toEqual(['/1', '/2', '/3']);
+  expect(work.counts()).toEqual({ accepted: 3, completed: 3, refused: 0, unfinished: 0 });
+});
+
+it('S10: every pipelined call ends where the answer before it closes the connection', async () => {
+  const { work, pipeline } = await listener(({ request, response }) => {
+    if (request.url === '/1') response.writeHead(200, { Connection: 'close' });
+    if (request.url !== '/3') response.end();
+  });
+  pipeline('/1', '/2', '/3');
+  await eventually(() => work.counts().accepted === 3 && work.inFlight === 0);
+});
