@@ -120,12 +120,17 @@ describe('a caller that cancels its gRPC call', () => {
     expect((await totals(running.admin)).attempts).toBe(1);
   });
 
-  it('thousands of times on one connection: the connection stands', async () => {
+  it('thousands of times on one connection: the connection stands, and so do the other calls', async () => {
     let begun = 0;
+    let lost = 0;
     const { url } = await echoServer({
       unary: (call, done) => {
         begun += 1;
         if (call.request.toString() === 'last') done(null, call.request);
+      },
+      down: (call) => {
+        call.write(Buffer.from('first'));
+        call.on('cancelled', () => (lost += 1));
       },
     });
     const { listen } = await sidecar([], { 'fraud-api': url });
@@ -134,6 +139,10 @@ describe('a caller that cancels its gRPC call', () => {
     let broken = false;
     session.on('error', () => (broken = true)).on('close', () => (broken = true));
     const head = { ':method': 'POST', ':authority': 'fraud-api', 'content-type': 'application/grpc' };
+    const stands = session.request({ ...head, ':path': '/demo.Echo/Down' });
+    stands.on('error', () => undefined);
+    stands.end(Buffer.from([0, 0, 0, 0, 0]));
+    await new Promise((resolve) => stands.once('data', resolve));
     for (let round = 0; round < 30; round += 1) {
       for (let count = 0; count < 100; count += 1) {
         const call = session.request({ ...head, ':path': '/demo.Echo/Unary' });
@@ -144,12 +153,13 @@ describe('a caller that cancels its gRPC call', () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     await eventually(() => begun > 0);
-    expect(broken).toBe(false);
+    expect([broken, lost]).toEqual([false, 0]);
     const last = session.request({ ...head, ':path': '/demo.Echo/Unary' });
     last.end(Buffer.concat([Buffer.from([0, 0, 0, 0, 4]), Buffer.from('last')]));
     let answer = '';
     for await (const chunk of last) answer += String(chunk);
     expect(answer).toContain('last');
+    expect(lost).toBe(0);
   });
 
   it('by closing its connection: all its calls are cancelled', async () => {

@@ -141,8 +141,12 @@ export class ProxiedGrpcCall {
     },
   };
 
+  /** Whether a failing attempt may be followed by another; only then is anything held back for it. */
   get #mayBeRepeated(): boolean {
-    return this.#options.plan.settings?.retry !== undefined && this.#feed.whole;
+    const { plan, marks } = this.#options;
+    const retry = this.#enforced ? plan.settings?.retry : undefined;
+    if (retry === undefined || !this.#feed.whole || (marks.callerAttempt ?? 1) > 1) return false;
+    return marks.idempotencyKey !== undefined || retry.methods.has(METHOD_OF_LEVEL.IDEMPOTENCY_UNKNOWN);
   }
 
   #begin(headers: OutgoingHttpHeaders): void {
