@@ -66,6 +66,19 @@ describe('the deadline handed down', () => {
     expect(leftMs[1]).toBeLessThanOrEqual(502);
   });
 
+  it('ends a call that no policy guards, or that is bypassed, at the caller’s own', async () => {
+    const { client, bulwark } = await world(telling().handlers, { timeout: { total: '50ms' } });
+    bulwark.bypass(60_000, 'test');
+    const begunMs = performance.now();
+    const heard = await unary(client, 'hang', { options: { deadline: Date.now() + 200 } }).ended;
+    expect(heard.code).toBe(status.DEADLINE_EXCEEDED);
+    expect(performance.now() - begunMs).toBeGreaterThan(190);
+    const call = unary(client, 'hang');
+    call.call.cancel();
+    expect((await call.ended).code).toBe(status.CANCELLED);
+    expect((await unary(client).ended).code).toBe(status.OK);
+  });
+
   it('is of each attempt, from what is left', async () => {
     const leftMs: number[] = [];
     const { client } = await world(
@@ -132,7 +145,7 @@ describe('an attempt that runs out of time', () => {
 describe('1,000 calls with a deadline of 1 ms', () => {
   it('from one caller trip nothing, and leave nothing behind', async () => {
     const { client, bulwark } = await world(telling().handlers, {
-      timeout: { attempt: '1s', total: '5s' },
+      timeout: { attempt: '20s', total: '30s' },
       retry: { maxAttempts: 3, methods: ['POST'] },
       ...oneFailure,
       bulkhead: { maxConcurrent: 2_000 },

@@ -130,9 +130,17 @@ describe('three layers of three attempts over a dead leaf', () => {
     expect(leaf.seen.map((seen) => seen.get('bulwark-attempt'))).toEqual([['2']]);
   });
 
-  it('a peer that is not trusted is not believed, and its mark goes no further', async () => {
+  it.each<[string, () => boolean]>([
+    ['is not trusted', () => false],
+    [
+      'cannot be judged',
+      () => {
+        throw new Error('no idea');
+      },
+    ],
+  ])('a peer that %s is not believed, and its mark goes no further', async (_what, trusted) => {
     const leaf = await echoServer(dead);
-    const two = await layer(leaf.address, retrying, { trusted: () => false });
+    const two = await layer(leaf.address, retrying, { trusted });
     const heard = await unary(echoClient(two.address, []), 'a', {
       metadata: metadataOf({ 'bulwark-attempt': '2' }),
     }).ended;

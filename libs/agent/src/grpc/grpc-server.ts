@@ -83,7 +83,12 @@ function readerOf(metadata: Metadata, leftMs: number): ReadHeader {
 
 function believes(trusted: (peer: GrpcPeer) => boolean, call: ServerInterceptingCallInterface): boolean {
   const { remoteAddress: address } = call.getConnectionInfo();
-  return trusted({ address, certificate: call.getAuthContext().sslPeerCertificate });
+  try {
+    return trusted({ address, certificate: call.getAuthContext().sslPeerCertificate });
+  } catch {
+    // Who cannot be judged is not believed; the call itself goes on.
+    return false;
+  }
 }
 
 function withMarks(end: EndStatus, marks: Record<string, string>): EndStatus {
