@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { sumOf, type DrainCounts } from './accepted-work.js';
 import { adminServer } from './admin-server.js';
 import { BindError, bindServer } from './bind-server.js';
+import { tuneHeap } from './heap-settings.js';
 import { InboundServer } from './inbound-server.js';
 import { isLoopback } from './loopback.js';
 import { ProxyServer } from './proxy-server.js';
@@ -48,6 +49,7 @@ export async function runSidecar(
   }
   const problems = parsed.kind === 'wrong' ? parsed.problems : connectProblems(agentOptions(parsed.options));
   if (parsed.kind === 'wrong' || problems.length > 0) return wrongUsage(io, problems);
+  tuneHeap();
   const sidecar = new Sidecar(parsed.options, io);
   try {
     await sidecar.start();
