@@ -15,6 +15,7 @@ const TARGETS = [
 const FIELDS = [
   ...['Host: app', 'Host:', 'Host: a/b', 'Content-Length: 5', 'Content-Length: 0', 'Content-Length: 5, 5'],
   ...['Transfer-Encoding: chunked', 'Transfer-Encoding: gzip', 'Connection: close', 'Expect: 100-continue'],
+  ...['Content-Length: 5\r\nConnection: content-length', 'Content-Length: 5\r\nConnection: content-length'],
   ...['Connection: content-length, host', 'Connection: transfer-encoding', 'Connection: bulwark-deadline'],
   ...['Bulwark-Deadline: 0', 'Bulwark-Deadline: 30', 'Bulwark-Deadline: junk', 'Bulwark-Attempt: 99999'],
   ...['traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'traceparent: junk'],
@@ -27,7 +28,16 @@ const FIELDS = [
     'Via: 1.1 me',
   ],
 ];
-const BODIES = ['', '', 'hello', '5\r\nhello\r\n0\r\n\r\n', '5\r\nhello\r\n0\r\nX: 1\r\n\r\n', 'zz\r\n'];
+const BODIES = [
+  '',
+  '',
+  'hello',
+  'hello',
+  'hello',
+  '5\r\nhello\r\n0\r\n\r\n',
+  '5\r\nhello\r\n0\r\nX: 1\r\n\r\n',
+  'zz\r\n',
+];
 
 const request = fc
   .record({
