@@ -243,6 +243,10 @@ const settings = fc
 
 const command = fc.oneof(
   {
+    weight: 20,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), calls: fc.constantFrom(1, 1, 2, 5) }),
+  },
+  {
     weight: 40,
     arbitrary: fc.record({ do: fc.constant('admit' as const), calls: fc.constantFrom(1, 1, 2, 5) }),
   },
@@ -286,12 +290,14 @@ test('S2: a breaker agrees with a list under any interleaving of calls, late and
         (transition) => log.push(transition),
       );
       const model = new ListBreaker(initial);
-      const under: { readonly permit: Permit; readonly call: Admitted }[] = [];
+      const under: { readonly permit: Permit | undefined; readonly call: Admitted }[] = [];
       let nowMs = 5000;
       for (const step of commands) {
         if (step.do === 'wait') nowMs += step.ms;
         else if (step.do === 'admit') {
           for (let call = 0; call < step.calls; call += 1) admit(nowMs);
+        } else if (step.do === 'pass') {
+          for (let call = 0; call < step.calls; call += 1) pass();
         } else if (step.do === 'end') {
           end(step.pick, step.how, nowMs);
         } else if (step.do === 'traffic') {
@@ -301,6 +307,7 @@ test('S2: a breaker agrees with a list under any interleaving of calls, late and
         } else if (step.do === 'ask') {
           agree(breaker.wouldRefuse(nowMs), model.wouldRefuse(nowMs), 'would refuse');
           for (const { permit, call } of under) {
+            if (permit === undefined) continue;
             const current = call.epoch === model.epoch && call.deadlineMs > nowMs;
             agree(breaker.isCurrent(permit, nowMs), current, 'is current');
           }
@@ -328,10 +335,19 @@ test('S2: a breaker agrees with a list under any interleaving of calls, late and
         return true;
       }
 
+      /** A closed breaker lets a call pass without a permit; it only remembers the epoch. */
+      function pass(): void {
+        const { closedEpoch } = breaker;
+        agree(closedEpoch, model.state === 'closed' ? model.epoch : 0, 'the closed epoch');
+        if (closedEpoch === 0) return;
+        under.push({ permit: undefined, call: { epoch: closedEpoch, deadlineMs: Infinity } });
+      }
+
       function end(pick: number, how: How, atMs: number): void {
         const [one] = under.splice(pick % Math.max(1, under.length), 1);
         if (one === undefined) return;
-        endPermit(breaker, one.permit, how, atMs);
+        if (one.permit !== undefined) endPermit(breaker, one.permit, how, atMs);
+        else endPassed(breaker, one.call.epoch, how, atMs);
         model.end(one.call, how, atMs);
       }
 
@@ -369,6 +385,15 @@ function endPermit(breaker: LocalBreaker, permit: Permit, how: How, nowMs: numbe
   }
   const kind = how === 'failed' ? 'failure' : how === 'ignored' ? 'ignored' : 'success';
   breaker.complete(permit, { kind, slow: how === 'slow' }, nowMs);
+}
+
+/** Failures of such calls come with a permit that is made for them afterwards. */
+function endPassed(breaker: LocalBreaker, epoch: number, how: How, nowMs: number): void {
+  if (how === 'ok') breaker.succeed(epoch, nowMs);
+  else if (how === 'slow') breaker.count(epoch, false, true, nowMs);
+  else if (how === 'failed') {
+    endPermit(breaker, new Permit('local', epoch, Infinity, undefined), how, nowMs);
+  }
 }
 
 function count(seen: Map<string, number>, what: string): void {

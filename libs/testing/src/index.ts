@@ -7,6 +7,13 @@ export { serverBinary } from './server-binaries.js';
 export { startEtcd, type Etcd, type EtcdOptions } from './etcd.js';
 export { startEtcdCluster, type EtcdCluster, type EtcdMember } from './etcd-cluster.js';
 export { FakeHost, type FakeHostOptions } from './fake-host.js';
+export {
+  type GuardCall,
+  GuardWorld,
+  type GuardWorldAnswer,
+  type GuardWorldRun,
+  WORLD_KEYS,
+} from './guard-world.js';
 export { agree, checkModel, checkModelAsync, commandsOf } from './model-check.js';
 export { seededRandom } from './seeded-random.js';
 export {
