@@ -1,5 +1,6 @@
 import { eventually, startTcpProxy } from '@bulwark/testing';
 import { connect } from 'node:http2';
+import { connect as connectTcp } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { admin, atEnd, cleanUp, fraudSpec, inbound, sidecar } from '../sidecar-fixture.js';
 import { EchoClient, echoServer, Metadata, readAll, Status } from './grpc-fixture.js';
@@ -25,6 +26,27 @@ const totals = async (port: number): Promise<Totals> => {
   if (policy === undefined) throw new Error('no policy');
   return policy.totals;
 };
+
+/** RFC 9113 §4.1. */
+function frame(type: number, flags: number, stream: number, payload: readonly number[]): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, Buffer.from(payload)]);
+}
+
+/** POST http /demo.Echo/Unary in HPACK (RFC 7541), nothing indexed. */
+function headBlock(authority: string, contentType: string): number[] {
+  const text = (value: string): number[] => [value.length, ...Buffer.from(value)];
+  return [
+    ...[0x83, 0x86],
+    ...[0x04, ...text('/demo.Echo/Unary')],
+    ...[0x01, ...text(authority)],
+    ...[0x0f, 0x10, ...text(contentType)],
+  ];
+}
 
 describe('a caller that cancels its gRPC call', () => {
   it('while the call waits in the bulkhead: the upstream never sees it', async () => {
@@ -118,6 +140,39 @@ describe('a caller that cancels its gRPC call', () => {
     expect((await reply).code).toBe(Status.CANCELLED);
     await eventually(async () => (await totals(running.admin)).cancelled === 1);
     expect((await totals(running.admin)).attempts).toBe(1);
+  });
+
+  it('in the same breath as it makes it: nothing is left of it', async () => {
+    const { url } = await echoServer({ unary: () => undefined });
+    const running = await sidecar([], { 'fraud-api': url });
+    const socket = connectTcp(running.listen, '127.0.0.1');
+    socket.on('error', () => undefined);
+    atEnd(() => socket.destroy());
+    let answered = 0;
+    socket.on('data', (chunk: Buffer) => (answered += chunk.length));
+    const kinds = [
+      ['POST', 'fraud-api', 'application/grpc'],
+      ['POST', 'fraud:99999', 'application/grpc'],
+      ['POST', 'fraud-api', 'text/plain'],
+    ] as const;
+    const frames = [Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(0x4, 0, 0, [])];
+    for (let count = 0; count < 300; count += 1) {
+      const [, authority, contentType] = kinds[count % 3] ?? kinds[0];
+      const id = 2 * count + 1;
+      frames.push(
+        frame(0x1, 0x4, id, headBlock(authority, contentType)),
+        // CANCEL
+        frame(0x3, 0, id, [0, 0, 0, 8]),
+      );
+    }
+    socket.write(Buffer.concat(frames));
+    await eventually(() => answered > 0);
+    await eventually(async () =>
+      (await admin(running.admin, '/metrics')).body.includes('bulwark_proxy_in_flight 0'),
+    );
+    expect((await new EchoClient(running.listen, '127.0.0.1:1').unary('x')).code).toBe(Status.UNAVAILABLE);
+    running.signal();
+    expect(await running.exit).toBe(0);
   });
 
   it('thousands of times on one connection: the connection stands, and so do the other calls', async () => {

@@ -50,7 +50,8 @@ const HEADERS_MAX_BYTES = 32 * 1024;
 export class GrpcListener {
   readonly server: Http2Server;
   readonly #options: GrpcListenerOptions;
-  readonly #sessions = new Set<ServerHttp2Session>();
+  /** With the addresses of their callers. */
+  readonly #sessions = new Map<ServerHttp2Session, string | undefined>();
 
   constructor(options: GrpcListenerOptions) {
     this.#options = options;
@@ -64,7 +65,7 @@ export class GrpcListener {
       },
     });
     this.server.on('session', (session) => {
-      this.#sessions.add(session);
+      this.#sessions.set(session, session.socket.remoteAddress);
       session.on('error', () => session.destroy());
       session.once('close', () => this.#sessions.delete(session));
     });
@@ -76,12 +77,12 @@ export class GrpcListener {
 
   /** Asks callers to go elsewhere with new calls (GOAWAY); those under way go on to their end. */
   goAway(): void {
-    for (const session of this.#sessions) session.close();
+    for (const session of this.#sessions.keys()) session.close();
   }
 
   /** Cuts every connection. */
   close(): void {
-    for (const session of this.#sessions) session.destroy();
+    for (const session of this.#sessions.keys()) session.destroy();
   }
 
   #receive(
@@ -91,9 +92,12 @@ export class GrpcListener {
   ): void {
     const { work, trusts, answer, refusalMarks } = this.#options;
     stream.on('error', () => undefined);
+    // Its caller may have taken it back by now.
+    if (stream.destroyed || stream.closed) return;
     if (headers[':method'] !== 'POST' || !isGrpc(headers['content-type'])) return refuseOther(stream);
     const reason = work.refusal();
-    const remoteAddress = stream.session?.socket.remoteAddress;
+    const { session } = stream;
+    const remoteAddress = session && this.#sessions.get(session);
     const trusted = trusts(remoteAddress);
     if (reason !== undefined) return refuseCall(stream, refusal(reason, refusalMarks(reason, trusted)));
     const done = work.take();
