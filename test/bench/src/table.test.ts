@@ -46,6 +46,12 @@ it('aligns the table, shows the spread of several rounds, and says ok or MISSED 
   );
 });
 
+it('does not repeat the title of a section in its rows', () => {
+  const figure = { name: 'One call: cost', unit: 'ns', rounds: [7] };
+  const text = table({ title: 'One call', lines: [measured('engine', figure, false)] });
+  expect(text).toBe(['One call', '        median', '  cost    7 ns'].join('\n'));
+});
+
 it('prints three digits that matter, and whole numbers in full', () => {
   expect([0, 1234567, 12.345, 1.2345, 0.012345, NaN].map(plain)).toEqual([
     '0',

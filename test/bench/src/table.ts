@@ -24,7 +24,7 @@ const RIGHT = [false, true, true, true, true, false, false];
 
 /** An aligned table: names to the left, figures to the right, the verdict last. Columns that nobody fills are left out. */
 export function table({ title, lines }: Section): string {
-  const rows = lines.map(cells);
+  const rows = lines.map((line) => cells({ ...line, name: withoutTitle(line.name, title) }));
   const used = HEADINGS.map((_, column) => rows.some((row) => row[column] !== ''));
   const shown = [HEADINGS, ...rows].map((row) => row.filter((_, column) => used[column]));
   const toTheRight = RIGHT.filter((_, column) => used[column]);
@@ -33,6 +33,11 @@ export function table({ title, lines }: Section): string {
     row.map((cell, column) => aligned(cell, widths[column] ?? 0, toTheRight[column] === true)).join('  '),
   );
   return [...(title === '' ? [] : [title]), ...text.map((line) => `  ${line.trimEnd()}`)].join('\n');
+}
+
+/** Names are unique in their suite, so they may begin with what the title says already. */
+function withoutTitle(name: string, title: string): string {
+  return name.startsWith(`${title}: `) ? name.slice(title.length + 2) : name;
 }
 
 /** In characters, not in UTF-16 units. */
