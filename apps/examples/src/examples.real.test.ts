@@ -37,8 +37,8 @@ const STORIES: Record<string, RegExp> = {
   ),
   grpc: new RegExp(
     [
-      'all is well: OK .*attempt 1, within 300 ms.* with 1 call',
-      'one failure is retried: OK .*attempt 2, within 300 ms.* with 2 call',
+      'all is well: OK .*attempt 1, within 3 s.* with 1 call',
+      'one failure is retried: OK .*attempt 2, within 3 s.* with 2 call',
       'never repeated: "2 books", then gone with 1 call',
       'last good answer stands in: OK .*bulwark-degraded: last-good;.*reason="failure".* with 2 call',
       'no answer to remember: UNAVAILABLE "" bulwark-rejected: breaker-open with 0 call',

@@ -26,7 +26,7 @@ function startCarts(bulwark: Bulwark, mood: Mood) {
         const attempt = call.metadata.get('bulwark-attempt')[0]?.toString() ?? '1';
         const leftMs = Number(call.getDeadline()) - Date.now();
         callback(null, {
-          text: `2 books (attempt ${attempt}, ${leftMs <= 301 ? 'within 300 ms' : 'no hurry'})`,
+          text: `2 books (attempt ${attempt}, ${leftMs <= 3_001 ? 'within 3 s' : 'no hurry'})`,
         });
       },
       watch: (call) => {
@@ -91,7 +91,7 @@ export async function run(say: Say): Promise<void> {
   await tell('the dependency is down, the last good answer stands in', () => get(client));
   const asked = grpcGuard({ cacheKey: 'a cart nobody has asked for' });
   await tell('the breaker is open, and there is no answer to remember', () => get(client, asked));
-  await new Promise((resolve) => setTimeout(resolve, 350));
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
   await tell('after the cooldown a probe succeeds', () => get(client));
 
   client.close();
