@@ -1,10 +1,5 @@
 import { constants, createServer, type Http2Server } from 'node:http2';
-import type {
-  IncomingHttpHeaders,
-  OutgoingHttpHeaders,
-  ServerHttp2Session,
-  ServerHttp2Stream,
-} from 'node:http2';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, Http2Session, ServerHttp2Stream } from 'node:http2';
 import type { AcceptedWork, NoWork } from '../accepted-work.js';
 import { endUnwanted } from './caller-stream.js';
 import { isGrpc, ownAnswer, type GrpcAnswer } from './grpc-exchange.js';
@@ -51,7 +46,7 @@ export class GrpcListener {
   readonly server: Http2Server;
   readonly #options: GrpcListenerOptions;
   /** With the addresses of their callers. */
-  readonly #sessions = new Map<ServerHttp2Session, string | undefined>();
+  readonly #sessions = new Map<Http2Session, string | undefined>();
 
   constructor(options: GrpcListenerOptions) {
     this.#options = options;
