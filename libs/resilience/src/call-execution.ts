@@ -10,7 +10,7 @@ import { type Classified, classify, classifyAnswer } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import { FallbackRun } from './fallback-run.js';
 import type { GuardShared } from './guard-shared.js';
-import { callerHold, isHeldUp, judgeAnswer, judgeThrown, spentBy } from './judging.js';
+import { callerHold, isHeldUp, judgeAnswer, judgeThrown, spentBy, wasStalled } from './judging.js';
 import { Permit, type Refusal } from './permit.js';
 import { decideRetry, whyStopped } from './retry-decision.js';
 import { WheelEntry } from './timer-wheel.js';
@@ -263,9 +263,10 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     if (attempt === undefined || attempt.over) return;
     const error = new AttemptTimeoutError(attempt.timeoutMs);
     // Before the attempt is torn down: that ends a hold too.
-    const held = isHeldUp(callerHold(this.shared, this.task.adapter), nowMs - attempt.startedMs);
+    const tookMs = nowMs - attempt.startedMs;
+    const held = isHeldUp(callerHold(this.shared, this.task.adapter), tookMs);
     attempt.abort(error);
-    const full = attempt.full && !held;
+    const full = attempt.full && !held && !wasStalled(this.shared.timer, tookMs);
     const classified = classify(
       held ? { how: 'held-up' } : { how: 'timed-out', full },
       this.policy.settings.failures,

@@ -6,7 +6,7 @@ import type { CallTask } from './call-task.js';
 import { classify } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import type { GuardShared } from './guard-shared.js';
-import { judgeAnswer, judgeThrown } from './judging.js';
+import { judgeAnswer, judgeThrown, wasStalled } from './judging.js';
 import { Permit } from './permit.js';
 import type { FallbackSettings } from './settings.js';
 import type { WheelEntry } from './timer-wheel.js';
@@ -68,7 +68,8 @@ export class FallbackRun<T> {
     if (attempt === undefined) return;
     const error = new AttemptTimeoutError(attempt.timeoutMs);
     attempt.abort(error);
-    this.end(attempt, { how: 'timed-out', full: attempt.full }, nowMs);
+    const full = attempt.full && !wasStalled(this.with_.shared.timer, nowMs - attempt.startedMs);
+    this.end(attempt, { how: 'timed-out', full }, nowMs);
     this.passOver(error, nowMs);
   }
 

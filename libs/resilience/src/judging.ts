@@ -1,5 +1,6 @@
 import type { CallAdapter, CallerHold, Judgement, Spent } from './call.js';
 import type { GuardShared } from './guard-shared.js';
+import type { SharedTimer } from './shared-timer.js';
 
 /** Judges that throw say nothing: the answer passes as neutral, the error reaches the caller as it is. */
 const NEUTRAL_ANSWER: Judgement = { ignore: true };
@@ -45,6 +46,14 @@ export function spentBy<T>(shared: GuardShared, adapter: CallAdapter<T>): Spent 
     shared.callbackFailed('spent', error);
     return 'sent';
   }
+}
+
+/**
+ * Whether this process itself stood still for a substantial part of an attempt that ran out of time: a request half
+ * written or a handshake half made then says nothing about the dependency.
+ */
+export function wasStalled({ stalledMs }: SharedTimer, tookMs: number): boolean {
+  return stalledMs > 0 && stalledMs >= tookMs * SUBSTANTIAL_HOLD;
 }
 
 /** Whether an attempt that used `tookMs` and ran out of time did so by its caller. */

@@ -1,6 +1,9 @@
 import type { Cancel, Host } from './host.js';
 import { TimerWheel, type WheelEntry } from './timer-wheel.js';
 
+/** Lateness from here on is no matter of a busy event loop. */
+const STALL_MS = 100;
+
 /**
  * Many waits behind one timer of the host. The host's timer is set to the earliest wait; a wait that ends early
  * leaves it running, so that a stream of calls with the same timeout sets a timer about once a timeout, not once a call.
@@ -10,6 +13,8 @@ export class SharedTimer {
   private armedForMs = Infinity;
   private disarm: Cancel | undefined;
   private tickAsked = false;
+  /** While waits that ended are looked at: for how long the process had stood still when they were due; 0 = it had not. */
+  stalledMs = 0;
 
   constructor(private readonly host: Host) {}
 
@@ -67,12 +72,24 @@ export class SharedTimer {
     this.disarm = this.host.after(Math.max(0, dueMs - this.host.nowMs()), this.fire);
   }
 
+  /**
+   * A process that stood still (a pause, a long computation) finds its timers due before it has read what arrived
+   * meanwhile. It reads first: the waits are looked at one turn later.
+   */
   private readonly fire = (): void => {
+    const nowMs = this.host.nowMs();
+    const lateMs = nowMs - this.armedForMs;
+    if (lateMs >= STALL_MS && this.stalledMs === 0) {
+      this.stalledMs = lateMs;
+      this.disarm = this.host.after(0, this.fire);
+      return;
+    }
     this.disarm = undefined;
     this.armedForMs = Infinity;
     try {
-      this.wheel.advance(this.host.nowMs());
+      this.wheel.advance(nowMs);
     } finally {
+      this.stalledMs = 0;
       const next = this.wheel.nextDueMs();
       if (next < this.armedForMs) this.arm(next);
     }
