@@ -1,3 +1,4 @@
+import { checkModel, checkModelAsync } from '@bulwark/testing';
 import fc from 'fast-check';
 import { request } from 'node:http';
 import { Duplex } from 'node:stream';
@@ -99,18 +100,17 @@ const OK = 'HTTP/1.1 200 OK\r\n';
 
 describe('the parser of answers', () => {
   it('takes every answer that is as it should be', () => {
-    fc.assert(
+    checkModel(
       fc.property(goodAnswer, (good) => {
         const { read, fault: found } = parse(good);
         expect([read === undefined, found]).toEqual([false, undefined]);
       }),
-      { numRuns: 10_000 },
     );
   });
 
   it('reads the same whatever pieces an answer comes in, and one after another', () => {
     const parser = new AnswerParser();
-    fc.assert(
+    checkModel(
       fc.property(
         fc.oneof(goodAnswer, changedAnswer),
         fc.array(fc.nat(10_000), { maxLength: 8 }),
@@ -121,13 +121,13 @@ describe('the parser of answers', () => {
           expect(parse(any, single, parser)).toEqual(whole);
         },
       ),
-      { numRuns: 5_000 },
+      0.5,
     );
   });
 
   it('takes nothing that the parser of node reads differently or refuses', async () => {
     const seen = { taken: 0, refused: 0 };
-    await fc.assert(
+    await checkModelAsync(
       fc.asyncProperty(
         fc.oneof({ weight: 1, arbitrary: goodAnswer }, { weight: 4, arbitrary: changedAnswer }),
         async (any) => {
@@ -139,7 +139,7 @@ describe('the parser of answers', () => {
           expect(await parseByNode({ ...any, text })).toEqual(read);
         },
       ),
-      { numRuns: 5_000 },
+      0.5,
     );
     // Neither of the two is all there is.
     expect(seen.taken).toBeGreaterThan(1_000);
@@ -147,13 +147,13 @@ describe('the parser of answers', () => {
   }, 60_000);
 
   it('reads arbitrary bytes without a throw, to an end', () => {
-    fc.assert(
+    checkModel(
       fc.property(fc.uint8Array({ maxLength: 400 }), fc.array(fc.nat(400)), (bytes, cuts) => {
         const text = Buffer.from(bytes).toString('latin1');
         expect(parse(answer(text), cuts).read).toBeUndefined();
         parse(answer(`${OK}Transfer-Encoding: chunked\r\n\r\n${text}`), cuts);
       }),
-      { numRuns: 5_000 },
+      0.5,
     );
   });
 });
