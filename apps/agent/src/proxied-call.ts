@@ -19,25 +19,24 @@ import {
   type Judgement,
 } from '@bulwark/agent';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { discard, hasAnswerMarks, HeldAnswer, relayedHeaders, writeAnswer, type Answer } from './answer.js';
+import {
+  discard,
+  hasAnswerMarks,
+  HeldAnswer,
+  NO_BODY,
+  relayedHeaders,
+  writeAnswer,
+  type Answer,
+} from './answer.js';
 import { bodyTooSlow, unreachable } from './call-problems.js';
 import { callUpstream, type Settle } from './call-upstream.js';
 import { CallerPace } from './caller-pace.js';
 import type { CallTarget } from './call-target.js';
 import { cutOff } from './cut-off.js';
-import {
-  endToEnd,
-  FieldNames,
-  headerOf,
-  HOP_BY_HOP,
-  listOf,
-  withHeaders,
-  withMember,
-  type RawHeaders,
-} from './hop-headers.js';
+import { endToEnd, headerOf, listOf, withHeaders, withMember, type RawHeaders } from './hop-headers.js';
+import { fieldsDown, OF_A_BODY, simplifiedRequest, type OutboundRequest } from './outbound-request.js';
 import { writeProblem } from './problem-answer.js';
 import type { RequestBody } from './request-body.js';
-import { fieldLines, framingLines } from './request-fields.js';
 import { StreamedAnswer } from './response-stream.js';
 import type { UpstreamClient } from './upstream-client.js';
 import type { AnswerHead } from './upstream/answer-head.js';
@@ -80,9 +79,6 @@ export interface Told {
   readonly degraded: string | undefined;
 }
 
-/** Said anew to the next hop. */
-const SAID_ANEW = new FieldNames([...HOP_BY_HOP, 'host', 'expect', 'via', HEADER.deadline, HEADER.attempt]);
-const SAID_ANEW_WITH_TRACE = SAID_ANEW.with(['traceparent', 'tracestate']);
 /** Idempotent, so that RFC 9110 §9.2.2 lets a proxy send them again when their connection turns out to be closed. */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
@@ -115,7 +111,8 @@ export class ProxiedCall {
       plan.lastGood &&
       lastGoodKey(
         { method: this.#method, url: target.url, header: this.#requestHeader },
-        plan.lastGood.varyBy,
+        // Bytes are kept as they came: encoded for who asked.
+        [...plan.lastGood.varyBy, 'header:accept-encoding'],
       );
   }
 
@@ -133,7 +130,7 @@ export class ProxiedCall {
         ...(callerAttempt !== undefined && { callerAttempt }),
         ...(this.#cacheKey !== undefined && { cacheKey: this.#cacheKey }),
       },
-      (attempt) => this.#attempt(attempt, target.path),
+      (attempt) => this.#attempt(attempt, undefined),
       this.#adapter(),
     );
     this.#answer(result);
@@ -153,48 +150,50 @@ export class ProxiedCall {
       },
       judgeError: (error) => this.#judgeError(error),
       callerHold: () => this.#pace.read(),
-      simplified: (operation, _request, attempt) => {
-        const path = operation.slice(operation.indexOf(' ') + 1);
-        return this.#attempt(attempt, path);
-      },
+      simplified: (operation, _request, attempt) =>
+        this.#attempt(attempt, simplifiedRequest(operation, this.#method)),
     };
   }
 
   #judgeError(error: unknown): Judgement {
     if (error instanceof AnswerBegunError) return { ignore: true, noRetry: true };
     // The sidecar's own limit, not the dependency's.
-    if (error instanceof TooManyConnectionsError) return { ignore: true };
+    if (error instanceof TooManyConnectionsError) return { failure: true, ignore: true };
     const judgement = judgeError(error);
     return this.#begun ? { ...judgement, noRetry: true } : judgement;
   }
 
-  #attempt(attempt: Attempt, path: string): Promise<Answer> {
+  /** `other` = in place of the caller's own request. */
+  #attempt(attempt: Attempt, other: OutboundRequest | undefined): Promise<Answer> {
     if (this.#begun) throw new AnswerBegunError('the answer has begun');
     const { upstreams, target, body } = this.#options;
-    const simplified = path !== target.path;
+    const simplified = other !== undefined;
+    const method = other?.method ?? this.#method;
+    const withBody = other === undefined || other.withBody;
     // The answer itself may still be needed, should the simplified call fail.
     if (!simplified) discard(this.#last);
     const call = {
       origin: target,
-      toHead: this.#method === 'HEAD',
-      head: this.#head(attempt, path),
-      body: body.forUpstream(this.#pace),
+      toHead: method === 'HEAD',
+      head: this.#head(attempt, { method, path: other?.path ?? target.path, withBody }),
+      body: withBody ? body.forUpstream(this.#pace) : ({ kind: 'whole', bytes: NO_BODY } as const),
       signal: attempt.signal,
-      repeatable: body.replayable && REPEATABLE.has(this.#method),
+      repeatable: (body.replayable || !withBody) && REPEATABLE.has(method),
     };
     return callUpstream<Answer>(upstreams, call, {
       begin: (head, exchange, settle) => this.#answerBegins(head, { exchange, settle, simplified }),
     });
   }
 
-  #head(attempt: Attempt, path: string): string {
+  #head(attempt: Attempt, { method, path, withBody }: OutboundRequest): string {
     const { basePath } = this.#options.target;
     let marks = '';
     for (const [name, value] of Object.entries(attemptHeaders(attempt, this.#marks.callerAttempt))) {
       marks += fieldLine(name, value);
     }
     const target = path.startsWith('/') ? `${basePath}${path}` : path;
-    return requestHead(this.#method, target, this.#fields + marks);
+    const fields = withBody ? this.#fields : fieldsDown(this.#options, OF_A_BODY);
+    return requestHead(method, target, fields + marks);
   }
 
   /** Decides what becomes of an answer: it goes straight to the caller, or is read first. */
@@ -302,19 +301,6 @@ interface AnswerBegins {
   readonly settle: Settle<Answer>;
   /** It is the answer of the simplified call. */
   readonly simplified: boolean;
-}
-
-function fieldsDown({ request, target, via, traceparent }: ProxiedCallOptions): string {
-  const raw = request.rawHeaders;
-  // The state belongs to the trace that was not valid: W3C Trace Context §3.3.1.
-  const dropped = traceparent === undefined ? SAID_ANEW : SAID_ANEW_WITH_TRACE;
-  return (
-    fieldLine('Host', target.authority) +
-    fieldLines(raw, dropped) +
-    fieldLine('Via', withMember(listOf(raw, 'via'), via)) +
-    framingLines(request) +
-    (traceparent === undefined ? '' : fieldLine('traceparent', traceparent))
-  );
 }
 
 /** A degraded answer is not remembered as a full one. */

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { eventually } from '@bulwark/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { cleanUp, fraudSpec, median, sidecar, upstream, via } from './sidecar-fixture.js';
@@ -75,6 +76,50 @@ describe('the sidecar as a guard', () => {
       headers: { authorization: 'Bearer other' },
     });
     expect(another.headers['bulwark-degraded']).toMatch(/^static;/);
+  });
+
+  it('never serves an answer in a coding that its caller did not ask for', async () => {
+    let down = false;
+    const url = await upstream((request, response) => {
+      if (down) response.statusCode = 503;
+      const gzip = request.headers['accept-encoding'] === 'gzip';
+      if (gzip) response.setHeader('Content-Encoding', 'gzip');
+      response.end(gzip ? gzipSync('packed') : 'plain');
+    });
+    const { listen } = await sidecar([{ ...fraudSpec, fallback: [{ lastGood: { maxAge: '120s' } }] }], {
+      'fraud-api': url,
+    });
+    await via(listen, 'http://fraud-api/recs', { headers: { 'accept-encoding': 'gzip' } });
+    down = true;
+    expect((await via(listen, 'http://fraud-api/recs')).status).toBe(503);
+    const packed = await via(listen, 'http://fraud-api/recs', { headers: { 'accept-encoding': 'gzip' } });
+    expect([packed.status, packed.headers['content-encoding']]).toEqual([200, 'gzip']);
+  });
+
+  it('makes the simplified call with its own method, and without the body of another', async () => {
+    const seen: string[] = [];
+    const url = await upstream((request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      request.on('end', () => {
+        seen.push(`${request.method} ${request.url} ${request.headers['content-type'] ?? '-'} ${body}`);
+        if (request.method === 'POST') response.statusCode = 503;
+        response.end('popular');
+      });
+    });
+    const spec = {
+      ...fraudSpec,
+      fallback: [{ simplified: { operation: 'GET /recs' } }],
+    };
+    const { listen } = await sidecar([spec], { 'fraud-api': url });
+    const answer = await via(listen, 'http://fraud-api/recs', {
+      method: 'POST',
+      body: '{"user": 1}',
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([answer.status, answer.body]).toEqual([200, 'popular']);
+    expect(answer.headers['bulwark-degraded']).toMatch(/^simplified;/);
+    expect(seen).toEqual(['POST /recs application/json {"user": 1}', 'GET /recs - ']);
   });
 
   it('lets at most ten of 200 slow calls through, refuses the rest in time, and keeps the others fast (S5)', async () => {

@@ -20,6 +20,7 @@ export function judgeHttp(status: number, header: ReadHeader, nowUnixMs: number)
  */
 export function judgeError(error: unknown): Judgement {
   const transport = transportFault(error);
+  if (transport === 'exhausted') return { failure: true, ignore: true };
   if (transport !== undefined) return { transport };
   if (typeof error !== 'object' || error === null) return { failure: true };
   const httpStatus = numberIn(error, 'status') ?? numberIn(error, 'statusCode');

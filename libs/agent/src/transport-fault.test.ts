@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { judgeError } from './judge.js';
 import { transportFault } from './transport-fault.js';
 
 const withCode = (code: string, more: object = {}) => Object.assign(new Error(code), { code, ...more });
@@ -23,6 +24,16 @@ describe('what an error says about the connection', () => {
     expect(
       transportFault(new AggregateError([withCode('ECONNREFUSED'), withCode('ECONNRESET')])),
     ).not.toBeUndefined();
+  });
+
+  it('blames nobody for what this machine has no more of', () => {
+    for (const code of ['EMFILE', 'EADDRNOTAVAIL', 'ENOBUFS']) {
+      const cause = withCode(code, { syscall: 'connect' });
+      expect(transportFault(new TypeError('fetch failed', { cause }))).toBe('exhausted');
+    }
+    const everywhere = new AggregateError([withCode('EMFILE'), withCode('EMFILE')]);
+    expect(transportFault(everywhere)).toBe('exhausted');
+    expect(judgeError(withCode('EMFILE', { syscall: 'connect' }))).toEqual({ failure: true, ignore: true });
   });
 
   it('leaves the application’s own errors alone, whatever their chain', () => {
