@@ -64,7 +64,8 @@ describe('gRPC calls of all kinds that end in every way', () => {
       target: { service: 'fraud-api' },
       timeout: { attempt: '300ms', total: '600ms' },
       retry: { maxAttempts: 3, methods: ['POST'], backoff: { base: '1ms', max: '20ms' } },
-      bulkhead: { maxConcurrent: 20, maxQueued: 20, maxWait: '100ms' },
+      // Fewer places than callers: some are refused however fast the machine is.
+      bulkhead: { maxConcurrent: 12, maxQueued: 6, maxWait: '100ms' },
       circuitBreaker: {
         scope: 'Instance',
         trip: { consecutiveFailures: 500 },
