@@ -24,7 +24,8 @@ const MAX_CONNECTIONS = 20_000;
 export class ProtocolSwitch {
   readonly server: Server;
   readonly #options: ProtocolSwitchOptions;
-  readonly #undecided = new Set<Socket>();
+  /** Every connection, whoever has it. */
+  readonly #sockets = new Set<Socket>();
 
   constructor(options: ProtocolSwitchOptions) {
     this.#options = options;
@@ -34,24 +35,22 @@ export class ProtocolSwitch {
   }
 
   /**
-   * Stops listening, and ends the connections whose protocol is not known yet. Resolves when the servers behind it have
-   * ended theirs.
+   * Stops listening and cuts every connection: one whose protocol is not known yet, and one that its server has done with
+   * and its other side has not (an HTTP/2 session that ended waits for ever for a client that does not).
    */
   close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    for (const socket of this.#undecided) socket.destroy();
+    for (const socket of this.#sockets) socket.destroy();
     return closed;
   }
 
   #accept(socket: Socket): void {
     let start: Buffer = Buffer.alloc(0);
-    this.#undecided.add(socket);
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
     const end = (): void => void socket.destroy();
     const timer = setTimeout(end, this.#options.detectWithinMs ?? DETECT_WITHIN_MS);
-    const leave = (): void => {
-      clearTimeout(timer);
-      this.#undecided.delete(socket);
-    };
+    const leave = (): void => clearTimeout(timer);
     const look = (): void => {
       const bytes = socket.read() as Buffer | null;
       if (bytes === null) return;
