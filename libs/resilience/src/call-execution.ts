@@ -1,3 +1,4 @@
+import { asPromise } from './as-promise.js';
 import { type AttemptLimits, planAttempt } from './attempt-plan.js';
 import { AttemptTimeoutError, type RunningAttempt } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
@@ -204,7 +205,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     this.phase = 'running';
     timer.start(this, nowMs + attempt.timeoutMs);
     try {
-      this.task.run(attempt).then(
+      asPromise(this.task.run(attempt)).then(
         (value) => this.answered(attempt, value),
         (error: unknown) => this.threw(attempt, error),
       );

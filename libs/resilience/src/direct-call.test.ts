@@ -191,3 +191,39 @@ describe('a value under a policy without any timeout', () => {
     expect(it.guard.read().inFlight).toBe(0);
   });
 });
+
+describe('what users give in place of an asynchronous function', () => {
+  const sloppy = (value: unknown) => value as Promise<Reply>;
+  const policies: Partial<GuardSettings>[] = [{}, { timeout: { totalMs: Infinity } }, { mode: 'shadow' }];
+
+  test.each(policies)('a plain value or a foreign promise is the answer: %j', async (overrides) => {
+    const it = world(overrides);
+    const foreign = { then: (resolve: (reply: Reply) => void) => resolve({ status: 201 }) };
+    const valued = { ...adapter, conclude: (): Reply => ({ status: 599 }) };
+    for (const [given, status] of [
+      [{ status: 200 }, 200],
+      [foreign, 201],
+    ] as const) {
+      expect(await it.guard.call<Reply>({ operation: '' }, () => sloppy(given), adapter)).toMatchObject({
+        kind: 'fresh',
+        value: { status },
+      });
+      expect(await it.guard.run<Reply>({ operation: '' }, () => sloppy(given), valued)).toEqual({ status });
+    }
+    expect(it.guard.gate('target')?.counters(it.host.nowMs())).toMatchObject({ successes: 4, failures: 0 });
+  });
+
+  test('no function at all is told at once, counts nowhere and leaves nothing waiting', async () => {
+    const it = world({ timeout: { attemptMs: 1000, totalMs: 5000 } });
+    const nothing = undefined as unknown as () => Promise<Reply>;
+    const valued = { ...adapter, conclude: (): Reply => ({ status: 599 }) };
+    await expect(it.guard.call<Reply>({ operation: '' }, nothing, adapter)).rejects.toThrow(
+      'needs the function',
+    );
+    await expect(it.guard.run<Reply>({ operation: '' }, nothing, valued)).rejects.toThrow(
+      'needs the function',
+    );
+    await it.host.advance(10_000);
+    expect(it.guard.read()).toMatchObject({ calls: 0, attempts: 0, inFlight: 0 });
+  });
+});

@@ -1,3 +1,4 @@
+import { asPromise } from './as-promise.js';
 import { Abortable, type RunningAttempt } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { CallAdapter, CallRequest, CallResult, Judgement, ValueAdapter } from './call.js';
@@ -99,7 +100,7 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
     return new Promise((settle) => {
       this.settle = settle;
       try {
-        run(this).then(
+        asPromise(run(this)).then(
           (value) => {
             if (!this.over) settle(this.answered(value));
           },

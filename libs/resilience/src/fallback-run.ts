@@ -1,4 +1,5 @@
 import { planAttempt } from './attempt-plan.js';
+import { asPromise } from './as-promise.js';
 import { AttemptRun, AttemptTimeoutError } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { CallFailure, CallRequest, CallResult, DegradedReason } from './call.js';
@@ -118,7 +119,7 @@ export class FallbackRun<T> {
     this.mode = 'simplified';
     shared.timer.start(timer, nowMs + attempt.timeoutMs);
     try {
-      adapter.simplified(operation, request, attempt).then(
+      asPromise(adapter.simplified(operation, request, attempt)).then(
         (value) => this.answered(attempt, value),
         (error: unknown) => this.threw(attempt, error),
       );
@@ -143,7 +144,7 @@ export class FallbackRun<T> {
     this.attempt = attempt;
     shared.timer.start(timer, nowMs + attempt.timeoutMs);
     try {
-      Promise.resolve(adapter.fallback(cause, reason)).then(
+      asPromise(adapter.fallback(cause, reason)).then(
         (value) => this.stoodIn(attempt, value),
         (error: unknown) => this.stoodDown(attempt, error),
       );

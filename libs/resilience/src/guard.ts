@@ -1,3 +1,4 @@
+import { notCallable } from './as-promise.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { Attempt, CallAdapter, CallRequest, CallResult, ValueAdapter } from './call.js';
 import { CallExecution } from './call-execution.js';
@@ -25,12 +26,14 @@ export class Guard {
     return this.core.policy.settings;
   }
 
-  /** Never rejects: how the call ended, failures included, is in the result. */
+  /** How the call ended, failures included, is in the result. Rejects only when `run` is no function. */
   call<T>(
     request: CallRequest,
     run: (attempt: Attempt) => Promise<T>,
     adapter: CallAdapter<T>,
   ): Promise<CallResult<T>> {
+    const mistake = notCallable(run);
+    if (mistake !== undefined) return Promise.reject(mistake);
     const direct = this.beginDirectly(request, adapter);
     if (direct !== undefined) return direct.start(run) as Promise<CallResult<T>>;
     return new Promise((settle) => this.start({ request, run, adapter, settle }));
@@ -38,6 +41,8 @@ export class Guard {
 
   /** The same for callers who want a value: what is not fresh is what `adapter.conclude` makes of it, or throws. */
   run<T>(request: CallRequest, run: (attempt: Attempt) => Promise<T>, adapter: ValueAdapter<T>): Promise<T> {
+    const mistake = notCallable(run);
+    if (mistake !== undefined) return Promise.reject(mistake);
     const { core } = this;
     if (core.policy.attemptMs === Infinity && this.drillUntilMs === -Infinity) {
       const unbounded = callUnbounded(core, request, run, adapter);

@@ -1,3 +1,4 @@
+import { asPromise } from './as-promise.js';
 import { AttemptRun } from './attempt-run.js';
 import type { CallResult, Judgement } from './call.js';
 import { failedCall } from './call-results.js';
@@ -61,7 +62,7 @@ export function shadowCall<T>(shared: GuardShared, task: CallTask<T>, nowMs: num
     task.settle({ ...failedCall<T>({ value: undefined, error }, once), cancelled, retriesExhausted });
   };
   try {
-    task.run(attempt).then(answered, threw);
+    asPromise(task.run(attempt)).then(answered, threw);
   } catch (error) {
     threw(error);
   }

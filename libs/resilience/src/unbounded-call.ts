@@ -1,3 +1,4 @@
+import { asPromise } from './as-promise.js';
 import { AttemptRun } from './attempt-run.js';
 import type { BreakerGate } from './breaker-gate.js';
 import type { Attempt, CallRequest, CallResult, Judgement, ValueAdapter } from './call.js';
@@ -43,7 +44,7 @@ export function callUnbounded<T>(
   if (epoch < 0) return undefined;
   try {
     // No closure within these: it would cost each call, and not only those that fail.
-    return run(UNBOUNDED).then(
+    return asPromise(run(UNBOUNDED)).then(
       (value) => {
         const judgement = judgeAnswer(shared, adapter, value);
         if (classifyAnswer(judgement, policy.failures).kind !== 'success') {
