@@ -194,6 +194,20 @@ describe('an answer of an upstream', () => {
     await eventually(() => seen.open.size === 0);
   });
 
+  it.each([
+    ['has lines that end with LF', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok'],
+    ['is of another protocol', 'SSH-2.0-x\r\n'],
+    ['has a malformed status line', 'HTTP/1.1 fine\r\n'],
+  ])('that %s is refused at once, whether its connection stays open or not', async (_what, answer) => {
+    for (const stays of [true, false]) {
+      const { port, seen } = await rawUpstream(({ socket }) =>
+        stays ? socket.write(answer) : socket.end(answer),
+      );
+      expect((await start(newClient(), port).end).error).toMatchObject({ code: 'BAD_ANSWER' });
+      await eventually(() => seen.open.size === 0);
+    }
+  });
+
   it('is held back while nobody takes it, and comes whole after that', async () => {
     const large = 24 * 1024 * 1024;
     let written = 0;

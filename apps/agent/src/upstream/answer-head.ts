@@ -30,6 +30,9 @@ export class BadAnswerError extends Error {
 const MAX_FIELDS = 500;
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+const PROTOCOL = Buffer.from('HTTP/1.');
+const CR = 0x0d;
+const LF = 0x0a;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Anything else is a control character: RFC 9110 §5.5. */
 const NO_FIELD_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
@@ -43,7 +46,7 @@ const CLOSE: Framing = { kind: 'close' };
 export function parseAnswerHead(text: string, toHead: boolean): AnswerHead {
   const lineEnd = text.indexOf('\r\n');
   const match = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd));
-  if (match === null) throw new BadAnswerError('the status line is malformed');
+  if (match === null) throw badStatusLine();
   const minor = match[1] === '1' ? 1 : 0;
   const status = Number(match[2]);
   const headers = lineEnd < 0 ? [] : parseFields(text, lineEnd + 2);
@@ -55,6 +58,27 @@ export function parseAnswerHead(text: string, toHead: boolean): AnswerHead {
     persistent: minor === 1 ? !fields.close : fields.keepAlive && !fields.close,
     idleSeconds: fields.idleSeconds,
   };
+}
+
+/**
+ * What is wrong with a head already, of which more may come; it was asked before about the bytes up to `from`.
+ * Undefined = it may still become one. The first fault by its place, so that it is the same whatever pieces came.
+ */
+export function earlyFault(begun: Buffer, from: number): BadAnswerError | undefined {
+  const first = Math.min(begun.length, PROTOCOL.length);
+  if (begun.compare(PROTOCOL, 0, first, 0, first) !== 0) {
+    return new BadAnswerError('it does not begin with a status line of HTTP/1');
+  }
+  for (let at = begun.indexOf(LF, from); at >= 0; at = begun.indexOf(LF, at + 1)) {
+    if (begun[at - 1] !== CR) return new BadAnswerError('a line of its head ends with LF instead of CRLF');
+    const isStatusLine = begun.indexOf(LF) === at;
+    if (isStatusLine && !STATUS_LINE.test(begun.toString('latin1', 0, at - 1))) return badStatusLine();
+  }
+  return undefined;
+}
+
+function badStatusLine(): BadAnswerError {
+  return new BadAnswerError('the status line is malformed');
 }
 
 /** Field lines from `at` on, the last one without its line end. Throws BadAnswerError. */

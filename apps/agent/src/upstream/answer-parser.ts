@@ -1,4 +1,4 @@
-import { type AnswerHead, BadAnswerError, parseAnswerHead, parseFields } from './answer-head.js';
+import { type AnswerHead, BadAnswerError, earlyFault, parseAnswerHead, parseFields } from './answer-head.js';
 
 /** Hears an answer as it is read. */
 export interface AnswerSink {
@@ -124,9 +124,15 @@ export class AnswerParser {
   }
 
   #readHead(piece: Buffer, at: number, sink: AnswerSink): number {
+    const before = this.#section.begun.length;
     const end = this.#section.read(piece, at, HEAD_END, HEAD_MAX_BYTES);
-    if (end < 0) return piece.length;
-    const head = parseAnswerHead(this.#section.take(), this.#toHead);
+    if (end < 0) {
+      // What can be no head any more is refused now: its sender may wait for ever with the connection open.
+      const fault = earlyFault(this.#section.begun, before);
+      if (fault !== undefined) throw fault;
+      return this.#goOn(piece, HEAD_MAX_BYTES + HEAD_END.length);
+    }
+    const head = this.#parseHead(this.#section.take());
     if (head.status === 101) throw new BadAnswerError('101 switches to a protocol that nobody asked for');
     if (head.status < 200) {
       if (!head.persistent) throw new BadAnswerError('an interim answer ends the connection');
@@ -154,9 +160,24 @@ export class AnswerParser {
     return end;
   }
 
+  #parseHead(text: string): AnswerHead {
+    try {
+      return parseAnswerHead(text, this.#toHead);
+    } catch (error) {
+      // Told as it is told of a head that comes in pieces.
+      throw earlyFault(Buffer.from(`${text}\r\n`, 'latin1'), 0) ?? error;
+    }
+  }
+
+  /** The section goes on in the next piece. Throws when it is `maxBytes` long already. */
+  #goOn(piece: Buffer, maxBytes: number): number {
+    if (this.#section.begun.length >= maxBytes) throw new BadAnswerError('a part of the answer is too long');
+    return piece.length;
+  }
+
   #readChunkLine(piece: Buffer, at: number): number {
     const end = this.#section.read(piece, at, CRLF, CHUNK_LINE_MAX_BYTES);
-    if (end < 0) return piece.length;
+    if (end < 0) return this.#goOn(piece, CHUNK_LINE_MAX_BYTES + CRLF.length);
     const match = CHUNK_LINE.exec(this.#section.take());
     if (match === null) throw new BadAnswerError('a chunk does not begin with its size');
     this.#extensionBytes += match[2]?.length ?? 0;
@@ -178,8 +199,9 @@ export class AnswerParser {
   }
 
   #readTrailer(piece: Buffer, at: number): number {
-    const end = this.#section.read(piece, at, CRLF, HEAD_MAX_BYTES - this.#trailerBytes);
-    if (end < 0) return piece.length;
+    const maxBytes = HEAD_MAX_BYTES - this.#trailerBytes;
+    const end = this.#section.read(piece, at, CRLF, maxBytes);
+    if (end < 0) return this.#goOn(piece, maxBytes + CRLF.length);
     const line = this.#section.take();
     if (line === '') {
       this.#state = 'done';
@@ -202,6 +224,11 @@ class Section {
   #length = 0;
   #text = '';
 
+  /** What came of it, while its end has not. Good until the next call. */
+  get begun(): Buffer {
+    return this.#kept.subarray(0, this.#length);
+  }
+
   clear(): void {
     this.#length = 0;
     // A connection lives long, and long heads are rare.
@@ -211,7 +238,7 @@ class Section {
 
   /**
    * Looks for the end of the section, `mark`, in what came before and this piece from `at` on. Answers where in the
-   * piece the section ends, or -1 when it goes on. Throws BadAnswerError when it is longer than `maxBytes`.
+   * piece the section ends, or -1 when it goes on; then no more than `maxBytes` and the mark's length are kept.
    */
   read(piece: Buffer, at: number, mark: Buffer, maxBytes: number): number {
     if (this.#length === 0) {
@@ -225,12 +252,8 @@ class Section {
     // More than this cannot be part of a section that is not too long.
     const end = Math.min(piece.length, at + maxBytes + mark.length - before);
     this.#keep(piece, at, end);
-    const found = this.#kept.subarray(0, this.#length).indexOf(mark, Math.max(0, before - mark.length + 1));
-    if (found < 0) {
-      if (this.#length >= maxBytes + mark.length)
-        throw new BadAnswerError('a part of the answer is too long');
-      return -1;
-    }
+    const found = this.begun.indexOf(mark, Math.max(0, before - mark.length + 1));
+    if (found < 0) return -1;
     this.#text = this.#kept.toString('latin1', 0, found);
     this.#length = 0;
     return at + found + mark.length - before;
