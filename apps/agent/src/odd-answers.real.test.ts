@@ -31,18 +31,21 @@ const retried = {
 it.each([
   ['lines that end with LF', 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok', /LF instead of CRLF/],
   ['another protocol', 'SSH-2.0-x\r\n', /does not begin with a status line of HTTP\/1/],
-])('an upstream that speaks %s is told of with the reason, at once and unrepeated', async (_what, text, why) => {
-  for (const stays of [true, false]) {
-    const { url, heard } = await sayer(text, stays);
-    const { listen } = await sidecar([retried], { 'fraud-api': url });
-    const reply = await via(listen, 'http://fraud-api/check');
-    expect(reply.status).toBe(502);
-    expect(reply.body).toContain('BAD_ANSWER');
-    expect(reply.body).toMatch(why);
-    expect(heard()).toBe(1);
-    const behind = await inbound(url);
-    const answer = await send(behind.inbound, '/check');
-    expect(answer.status).toBe(502);
-    expect(answer.body).toMatch(why);
-  }
-});
+])(
+  'an upstream that speaks %s is told of with the reason, at once and unrepeated',
+  async (_what, text, why) => {
+    for (const stays of [true, false]) {
+      const { url, heard } = await sayer(text, stays);
+      const { listen } = await sidecar([retried], { 'fraud-api': url });
+      const reply = await via(listen, 'http://fraud-api/check');
+      expect(reply.status).toBe(502);
+      expect(reply.body).toContain('BAD_ANSWER');
+      expect(reply.body).toMatch(why);
+      expect(heard()).toBe(1);
+      const behind = await inbound(url);
+      const answer = await send(behind.inbound, '/check');
+      expect(answer.status).toBe(502);
+      expect(answer.body).toMatch(why);
+    }
+  },
+);
