@@ -2,17 +2,18 @@ import { eventually } from '@bulwark/testing';
 import { connect, type AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { AcceptedWork } from './accepted-work.js';
-import { HttpListener, type IncomingCall } from './http-listener.js';
+import { HttpListener, type IncomingCall, type ListenerOptions } from './http-listener.js';
 import { atEnd, cleanUp } from './sidecar-fixture.js';
 
 afterEach(cleanUp);
 
 /** A listener whose calls are answered by the test, and the text of pipelined requests to it. */
-async function listener(answer: (call: IncomingCall) => void) {
+async function listener(answer: (call: IncomingCall) => void, more: Partial<ListenerOptions> = {}) {
   const work = new AcceptedWork();
   work.begin();
   const listening = new HttpListener({
     ...{ work, trusts: () => true, answer, refusalMarks: () => ({}), noTunnel: () => '' },
+    ...more,
   });
   await new Promise<void>((resolve) => listening.server.listen(0, '127.0.0.1', resolve));
   atEnd(() => listening.close());
@@ -44,4 +45,17 @@ it('S10: every pipelined call ends where the answer before it closes the connect
   });
   pipeline('/1', '/2', '/3');
   await eventually(() => work.counts().accepted === 3 && work.inFlight === 0);
+});
+
+it('a head that does not come to its end is answered 408 soon after its time', async () => {
+  const { work, socket } = await listener(() => undefined, { headWithinMs: 300 });
+  let heard = '';
+  socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  const beganMs = performance.now();
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n');
+  await eventually(() => socket.destroyed);
+  expect(heard).toContain('HTTP/1.1 408 ');
+  // Node alone would have looked after 30 s.
+  expect(performance.now() - beganMs).toBeLessThan(4_000);
+  expect(work.counts().accepted).toBe(0);
 });
