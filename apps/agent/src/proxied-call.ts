@@ -2,6 +2,7 @@ import {
   attemptHeaders,
   degradedMarks,
   HEADER,
+  isFinalStatus,
   judgeError,
   judgeHttp,
   LAST_GOOD_MAX_BYTES,
@@ -203,7 +204,7 @@ export class ProxiedCall {
     const believed = believes?.(exchange.remoteAddress) ?? true;
     if (!believed && hasAnswerMarks(head)) onStripped?.(exchange.remoteAddress);
     const headers = relayedHeaders(head, via, believed);
-    if (simplified || !this.#isFinal(status)) {
+    if (simplified || !isFinalStatus(status, this.#options.plan.settings)) {
       const resolve = (answer: Answer): void => {
         if (simplified) this.#simplified = answer;
         else this.#last = answer;
@@ -216,19 +217,6 @@ export class ProxiedCall {
     const kept = this.#cacheKey !== undefined && mayBeRemembered(status, headers);
     const keepBytes = kept ? LAST_GOOD_MAX_BYTES : 0;
     return new StreamedAnswer({ response, exchange, status, headers, keepBytes, pace: this.#pace, settle });
-  }
-
-  /** Whether the caller gets this answer whatever the policy says: then it need not wait in memory. */
-  #isFinal(status: number): boolean {
-    const { settings } = this.#options.plan;
-    if (settings === undefined) return true;
-    return (
-      status < 500 &&
-      status !== 408 &&
-      status !== 429 &&
-      !settings.failures.statuses.has(status) &&
-      settings.retry?.statuses.has(status) !== true
-    );
   }
 
   /** `headers` are the answer's, all marks in them. */
