@@ -5,11 +5,15 @@ export abstract class BulwarkError extends Error {
   abstract readonly code: string;
 }
 
-/** `connect` was called with arguments that can never work; `problems` names all of them. */
+/** A function of the SDK was called with arguments that can never work; `problems` names all of them. */
 export class ArgumentError extends BulwarkError {
   readonly code = 'BULWARK_ARGUMENT';
-  constructor(readonly problems: readonly string[]) {
-    super(`connect: ${problems.join('; ')}`);
+  constructor(
+    readonly problems: readonly string[],
+    /** What was called. */
+    readonly called = 'connect',
+  ) {
+    super(`${called}: ${problems.join('; ')}`);
     this.name = 'ArgumentError';
   }
 }

@@ -1,7 +1,8 @@
-import { readPolicies } from '@bulwark/policy';
+import { readPolicies, type PolicySource } from '@bulwark/policy';
 import { readFile } from 'node:fs/promises';
 import { ArgumentError } from './agent-error.js';
 import { compileResource, POLICY_RESOURCES } from './compile-resource.js';
+import { isObject } from './option-shapes.js';
 import { compileSafely, type HeldResource, type Snapshot } from './snapshot.js';
 import type { CompiledPolicy } from '@bulwark/policy';
 
@@ -15,12 +16,9 @@ export async function readBootstrap(
 ): Promise<Snapshot<CompiledPolicy>> {
   const source = typeof from === 'string' ? from : 'documents';
   try {
-    const text =
-      typeof from === 'string'
-        ? await readFile(from, 'utf8')
-        : from.map((document) => JSON.stringify(document)).join('\n---\n');
+    const sources = typeof from === 'string' ? [await fileSource(from)] : from.map(documentSource);
     const resources = new Map<string, HeldResource<CompiledPolicy>>();
-    for (const { policy } of await readPolicies([{ name: source, text }], { namespace })) {
+    for (const { policy } of await readPolicies(sources, { namespace })) {
       const object = { ...policy, metadata: { namespace, ...policy.metadata } };
       const name = {
         kind: POLICY_RESOURCES,
@@ -40,4 +38,23 @@ export async function readBootstrap(
       `bootstrap ${source}: ${error instanceof Error ? error.message : String(error)}`,
     ]);
   }
+}
+
+async function fileSource(path: string): Promise<PolicySource> {
+  return { name: path, text: await readFile(path, 'utf8') };
+}
+
+/** Its place in the array and its own name stand in every problem it has. */
+function documentSource(document: unknown, index: number): PolicySource {
+  const name = nameOf(document);
+  const place = name === undefined ? `bootstrap[${index}]` : `bootstrap[${index}] ${name}`;
+  const text: string | undefined = JSON.stringify(document);
+  if (text === undefined) throw new Error(`${place} is no policy document`);
+  return { name: place, text };
+}
+
+function nameOf(document: unknown): string | undefined {
+  const metadata = isObject(document) ? document['metadata'] : undefined;
+  const name = isObject(metadata) ? metadata['name'] : undefined;
+  return typeof name === 'string' ? name : undefined;
 }

@@ -13,6 +13,7 @@ import type {
 import type { Interceptor, ServerInterceptor } from '@grpc/grpc-js';
 import { trace } from '@opentelemetry/api';
 import { randomUUID } from 'node:crypto';
+import { ArgumentError } from './agent-error.js';
 import { agentState, type AgentState, type Readiness } from './agent-state.js';
 import type { Bypass } from './bypass.js';
 import { CallContext, inherit } from './call-context.js';
@@ -28,7 +29,8 @@ import {
 import type { GrpcEnvironment } from './grpc/prepared-call.js';
 import type { CallEnvironment, CallPlan } from './call-plan.js';
 import { inCallersContext } from './callers-context.js';
-import { settle, standInOf, valueOf, type FallbackCause } from './call-outcome.js';
+import { callProblems, isCall, type CallOptions } from './call-options.js';
+import { settle, standInOf, valueOf } from './call-outcome.js';
 import { guardedFetch, type GuardedInit } from './guarded-fetch.js';
 import { degradedHeader, type ReadHeader } from './headers.js';
 import { plainAdapter } from './judge.js';
@@ -37,32 +39,6 @@ import { PolicySet } from './policy-set.js';
 import type { Snapshot } from './snapshot.js';
 import type { SnapshotKeeper } from './snapshot-keeper.js';
 import { VerdictInbox } from './verdict-inbox.js';
-
-export interface CallOptions<T> {
-  /** "GET /v1/recs" or "pkg.Service/Method"; what policies name. Default "". */
-  readonly operation?: string;
-  /** Upper-case HTTP method; absent = not idempotent, so one attempt unless there is an idempotency key. */
-  readonly method?: string;
-  readonly signal?: AbortSignal;
-  readonly idempotencyKey?: string;
-  /** What the caller has left, milliseconds. Default: what the call being answered has left, if it said. */
-  readonly deadlineMs?: number;
-  /** The caller's attempt number. Default: that of the call being answered. */
-  readonly callerAttempt?: number;
-  /** Names the answer for last-good; it must name who asks. Absent = not remembered. */
-  readonly cacheKey?: string;
-  readonly attributes?: Readonly<Record<string, string>>;
-  /** What an answer or error means; undefined = the default: an answer is a success, an error a failure. */
-  readonly judge?: Parameters<typeof plainAdapter<T>>[0];
-  /**
-   * Stands in where the policy's fallbacks had no answer, and makes a value of its static one. Never under a `required`
-   * contract, in shadow mode, or without a policy. When it throws, the call ends with its original error. Absent = a
-   * static answer cannot serve this call.
-   */
-  readonly fallback?: (cause: FallbackCause) => T | Promise<T>;
-  /** Hears how the call ended, for marks and logs. */
-  readonly onResult?: (result: CallResult<T>) => void;
-}
 
 export interface BulwarkParts {
   readonly options: CompleteOptions;
@@ -129,9 +105,12 @@ export class Bulwark {
   /**
    * Calls a dependency under the policy that matches, or straight when none does. Answers the value (fresh, remembered
    * or simplified) or throws: `RejectedError`, `DeadlineError`, the caller's own abort reason, or what the last
-   * attempt threw.
+   * attempt threw; `ArgumentError` when it is no call.
    */
   call<T>(service: string, options: CallOptions<T>, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
+    if (!isCall(service, options, attempt)) {
+      return Promise.reject(new ArgumentError(callProblems({ service, options, attempt }), 'bulwark.call'));
+    }
     const request: CallRequest =
       options.operation === undefined ? { ...options, operation: '' } : (options as CallRequest);
     const { judge, fallback, onResult } = options;

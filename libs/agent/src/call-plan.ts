@@ -1,4 +1,6 @@
 import type { Attempt, CallAdapter, CallRequest, CallResult, GuardSettings } from '@bulwark/resilience';
+import { ArgumentError } from './agent-error.js';
+import { deadlineProblem } from './call-options.js';
 
 /** The guard of one call, chosen before the call is described in full. */
 export interface CallPlan {
@@ -38,11 +40,13 @@ export interface FetchGuard {
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-/** The part of a call's description that is the caller's to give. */
+/** The part of a call's description that is the caller's to give. Throws `ArgumentError`. */
 export function describeCall(
   guard: FetchGuard,
 ): Pick<CallRequest, 'deadlineMs' | 'idempotencyKey' | 'attributes'> {
   const { deadlineMs, idempotencyKey, attributes } = guard;
+  const late = deadlineProblem(deadlineMs);
+  if (late !== undefined) throw new ArgumentError([late], 'bulwark');
   return {
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),

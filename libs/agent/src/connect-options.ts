@@ -2,7 +2,19 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ArgumentError } from './agent-error.js';
 import { stderrLogger, type Logger } from './logger.js';
-import type { Host } from '@bulwark/resilience';
+import {
+  aBoolean,
+  aFunction,
+  aNumber,
+  anObject,
+  aString,
+  isObject,
+  quote,
+  shapeProblems,
+  withMethods,
+  type Shape,
+} from './option-shapes.js';
+import type { EngineEvent, Host } from '@bulwark/resilience';
 
 export interface ConnectOptions {
   /** Default "default". */
@@ -39,7 +51,29 @@ export interface ConnectOptions {
   readonly startWaitMs?: number;
   /** True: `connect` rejects with `RefusedError` when the control plane refuses this agent within `startWaitMs`. */
   readonly failOnRefusal?: boolean;
+  /** Everything the engine has to tell. What it throws is counted and changes nothing. */
+  readonly onEvent?: (event: EngineEvent) => void;
 }
+
+const SHAPES: Readonly<Record<keyof ConnectOptions, Shape>> = {
+  namespace: aString,
+  service: aString,
+  instance: aString,
+  labels: anObject,
+  controlPlane: aString,
+  stateDir: aString,
+  bootstrap: {
+    expected: 'the path of a file, or an array of policy documents',
+    fits: (value) => typeof value === 'string' || Array.isArray(value),
+  },
+  bypassFile: aString,
+  believes: aFunction,
+  logger: withMethods('debug', 'info', 'warn', 'error'),
+  host: withMethods('nowMs', 'random', 'after'),
+  startWaitMs: aNumber,
+  failOnRefusal: aBoolean,
+  onEvent: aFunction,
+};
 
 export interface CompleteOptions {
   readonly namespace: string;
@@ -72,14 +106,43 @@ export function completeOptions(options: ConnectOptions): CompleteOptions {
 
 /** Everything that is wrong with these options; empty = `connect` will take them. */
 export function connectProblems(options: ConnectOptions): string[] {
+  if (!isObject(options)) {
+    return [
+      `options ${quote(options)} must be an object with at least service, and controlPlane or bootstrap`,
+    ];
+  }
+  const misshapen = shapeProblems(options, SHAPES);
+  const wrong = new Set(misshapen.map(({ option }) => option));
+  // What was said of an option already is not said once more, and nothing stumbles over it.
+  const sound = Object.fromEntries(Object.entries(options).filter(([option]) => !wrong.has(option)));
+  // Where a bootstrap was meant, a control plane may be absent.
+  if (wrong.has('bootstrap')) sound['bootstrap'] = [];
+  return [
+    ...misshapen.map(({ problem }) => problem),
+    ...contentProblems(sound as unknown as ConnectOptions)
+      .filter(({ option }) => !wrong.has(option))
+      .map(({ problem }) => problem),
+  ];
+}
+
+interface OptionProblem {
+  readonly option: keyof ConnectOptions;
+  readonly problem: string;
+}
+
+function contentProblems(options: ConnectOptions): OptionProblem[] {
   const complete = withDefaults(options);
-  const problems = [
+  const problems: OptionProblem[] = [
     ...nameProblems(complete),
-    ...labelProblems(complete.labels),
-    ...addressProblems(complete.addresses, options),
+    ...labelProblems(complete.labels).map((problem) => ({ option: 'labels' as const, problem })),
+    ...addressProblems(complete.addresses, options).map((problem) => ({
+      option: 'controlPlane' as const,
+      problem,
+    })),
   ];
   if (!(complete.startWaitMs >= 0 && complete.startWaitMs <= 60_000)) {
-    problems.push(`startWaitMs ${complete.startWaitMs} must be 0 to 60000`);
+    const problem = `startWaitMs ${complete.startWaitMs} must be 0 to 60000`;
+    problems.push({ option: 'startWaitMs', problem });
   }
   return problems;
 }
@@ -101,22 +164,19 @@ function withDefaults(options: ConnectOptions): CompleteOptions {
   };
 }
 
-function nameProblems(names: { namespace: string; service: string; instance: string }): string[] {
-  const problems: string[] = [];
+function nameProblems(names: { namespace: string; service: string; instance: string }): OptionProblem[] {
+  const problems: OptionProblem[] = [];
   if (!DNS_LABEL.test(names.namespace)) {
-    problems.push(
-      `namespace ${quote(names.namespace)} must be 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit`,
-    );
+    const problem = `namespace ${quote(names.namespace)} must be 1 to 63 lower-case letters, digits and "-", beginning and ending with a letter or digit`;
+    problems.push({ option: 'namespace', problem });
   }
   if (!DNS_NAME.test(names.service ?? '')) {
-    problems.push(
-      `service ${quote(names.service)} must be a DNS name: lower-case letters, digits, "-" and "."`,
-    );
+    const problem = `service ${quote(names.service)} must be a DNS name: lower-case letters, digits, "-" and "."`;
+    problems.push({ option: 'service', problem });
   }
   if (!INSTANCE.test(names.instance)) {
-    problems.push(
-      `instance ${quote(names.instance)} must be 1 to 253 letters, digits, ".", ":", "_" and "-", beginning and ending with a letter or digit`,
-    );
+    const problem = `instance ${quote(names.instance)} must be 1 to 253 letters, digits, ".", ":", "_" and "-", beginning and ending with a letter or digit`;
+    problems.push({ option: 'instance', problem });
   }
   return problems;
 }
@@ -170,8 +230,4 @@ function defaultInstance(): string {
     .replace(/[^-A-Za-z0-9.]/g, '-')
     .replace(/^[-.]+|[-.]+$/g, '');
   return `${host === '' ? 'host' : host}-${process.pid}`;
-}
-
-function quote(value: unknown): string {
-  return value === undefined ? '(absent)' : JSON.stringify(value);
 }

@@ -1,4 +1,4 @@
-import type { EngineEvent, Host } from '@bulwark/resilience';
+import type { Host } from '@bulwark/resilience';
 import { RefusedError } from './agent-error.js';
 import { readBootstrap } from './bootstrap-file.js';
 import { Bulwark } from './bulwark.js';
@@ -15,9 +15,7 @@ import { SystemHost } from './system-host.js';
  * until policies arrive, and readiness says "no policy". An absent control plane is no error.
  * Throws `ArgumentError` for arguments that can never work, `RefusedError` with `failOnRefusal` only.
  */
-export async function connect(
-  options: ConnectOptions & { readonly onEvent?: (event: EngineEvent) => void },
-): Promise<Bulwark> {
+export async function connect(options: ConnectOptions): Promise<Bulwark> {
   const complete = completeOptions(options);
   warnOfPlainText(complete);
   const system = new SystemHost();

@@ -1,7 +1,8 @@
 export { ArgumentError, BulwarkError, DeadlineError, RefusedError, RejectedError } from './agent-error.js';
 export type { AgentState, BreakerStateView, PolicyStateView, Readiness } from './agent-state.js';
 export type { BypassState } from './bypass.js';
-export { Bulwark, type CallOptions } from './bulwark.js';
+export { Bulwark } from './bulwark.js';
+export type { CallOptions } from './call-options.js';
 export { connect } from './connect.js';
 export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';
 export {

@@ -70,13 +70,18 @@ class AgentLifetime implements OnApplicationShutdown {
   }
 }
 
+/** `trusted` is this module's own. */
+function connected({ trusted: _trusted, ...options }: BulwarkModuleOptions): Promise<Bulwark> {
+  return connect(options);
+}
+
 function dynamicModule(options: Provider[]): DynamicModule {
   return {
     module: BulwarkModule,
     global: true,
     providers: [
       ...options,
-      { provide: Bulwark, inject: [OPTIONS], useFactory: connect },
+      { provide: Bulwark, inject: [OPTIONS], useFactory: connected },
       {
         provide: AgentLifetime,
         inject: [Bulwark],

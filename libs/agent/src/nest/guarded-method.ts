@@ -1,7 +1,8 @@
 import { Inject } from '@nestjs/common';
 import type { Attempt } from '@bulwark/resilience';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Bulwark, type CallOptions } from '../bulwark.js';
+import { Bulwark } from '../bulwark.js';
+import type { CallOptions } from '../call-options.js';
 
 /** What is said of one call; a function makes it of the method's arguments. */
 export type GuardedOptions<A extends unknown[], T> = CallOptions<T> | ((...given: A) => CallOptions<T>);
