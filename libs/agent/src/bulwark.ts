@@ -18,6 +18,7 @@ import { agentState, type AgentState, type Readiness } from './agent-state.js';
 import type { Bypass } from './bypass.js';
 import { CallContext, inherit } from './call-context.js';
 import type { CompleteOptions } from './connect-options.js';
+import { EventLog } from './event-log.js';
 import { ControlLink, type LinkNews } from './control-link.js';
 import { grpcInterceptor } from './grpc/grpc-client.js';
 import type { GrpcOptions } from './grpc/grpc-options.js';
@@ -61,6 +62,7 @@ export class Bulwark {
   readonly #policies: PolicySet;
   readonly #link: ControlLink;
   readonly #context: CallContext;
+  readonly #events: EventLog;
   readonly #plainAdapters = new WeakMap<Guard, ValueAdapter<unknown>>();
   #closed: Promise<void> | undefined;
 
@@ -70,12 +72,13 @@ export class Bulwark {
     const { host, options, keeper, initial } = parts;
     const inbox = new VerdictInbox();
     this.#context = new CallContext(host.nowMs);
+    this.#events = new EventLog({ logger: options.logger, nowMs: host.nowMs, onEvent: parts.onEvent });
     this.#policies = new PolicySet({
       host,
       labels: options.labels,
       inbox,
       onChange: (id, change) => this.#link.changed(id, change),
-      onEvent: (event) => this.#heard(event),
+      onEvent: (event) => this.#events.heard(event),
     });
     this.#policies.swap([...initial.resources.values()].map((resource) => resource.compiled));
     const { incarnation } = this;
@@ -260,7 +263,7 @@ export class Bulwark {
     const { fallback } = options;
     const stood = fallback === undefined ? {} : standInOf(service, fallback);
     const result = await this.#run(guard, { ...task, adapter: { ...task.adapter, ...stood } });
-    options.onResult?.(result);
+    this.#events.tell(options.onResult, result);
     if (result.kind === 'degraded' && this.#context.active) {
       this.#context.noteDegraded(degradedHeader(service, result, traceId()));
     }
@@ -295,15 +298,6 @@ export class Bulwark {
       (result.kind === 'fresh' && result.policy === undefined && saysNoRetry(task.adapter, result.value));
     if (exhausted) this.#context.noteExhausted();
     return result;
-  }
-
-  #heard(event: EngineEvent): void {
-    if (event.type === 'breaker-transition') {
-      const { from, to, reason } = event.transition;
-      const fields = { policy: event.policy, key: event.key, from, to, reason };
-      this.#parts.options.logger.info(fields, 'breaker changed');
-    }
-    this.#parts.onEvent?.(event);
   }
 }
 
