@@ -33,7 +33,7 @@ import { inCallersContext } from './callers-context.js';
 import { callProblems, isCall, type CallOptions } from './call-options.js';
 import { settle, standInOf, valueOf } from './call-outcome.js';
 import { guardedFetch, type GuardedInit } from './guarded-fetch.js';
-import { degradedHeader, type ReadHeader } from './headers.js';
+import { degradedHeader, joiningLines, type HeaderReader } from './headers.js';
 import { plainAdapter } from './judge.js';
 import { passThrough } from './pass-through.js';
 import { PolicySet } from './policy-set.js';
@@ -180,10 +180,10 @@ export class Bulwark {
 
   /**
    * Runs the answering of one call: calls made meanwhile inherit its deadline and attempt number. `read` gives its
-   * headers; only those of an identified peer may be believed.
+   * headers, such as `(name) => request.headers[name]` of node:http; only those of an identified peer may be believed.
    */
-  answering<T>(read: ReadHeader, handler: () => T): T {
-    return this.#context.run(read, handler);
+  answering<T>(read: HeaderReader, handler: () => T): T {
+    return this.#context.run(joiningLines(read), handler);
   }
 
   /**

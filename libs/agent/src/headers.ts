@@ -13,6 +13,17 @@ export const HEADER = {
 /** Reads one header; absent = undefined. */
 export type ReadHeader = (name: string) => string | null | undefined;
 
+/** Reads one header as a server gives it: one that came several times may be a list. */
+export type HeaderReader = (name: string) => string | readonly string[] | null | undefined;
+
+/** RFC 9110 §5.3: lines of one name are one list. */
+export function joiningLines(read: HeaderReader): ReadHeader {
+  return (name) => {
+    const value = read(name);
+    return typeof value === 'object' && value !== null ? value.join(', ') : value;
+  };
+}
+
 /** What an incoming call says of its caller's patience. */
 export interface IncomingMarks {
   /** What the caller has left, milliseconds; 0 = nothing. */

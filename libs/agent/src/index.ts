@@ -25,6 +25,7 @@ export {
   attemptHeaders,
   degradedMarks,
   HEADER,
+  type HeaderReader,
   readIncomingMarks,
   rejectionProblem,
   retryAfterSeconds,

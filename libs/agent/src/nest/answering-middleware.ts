@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Bulwark } from '../bulwark.js';
 import { inCallersContext } from '../callers-context.js';
 import { joinMembers } from '../degraded-members.js';
-import { HEADER, type ReadHeader } from '../headers.js';
+import { HEADER, type HeaderReader } from '../headers.js';
 
 /** Whether the marks of a request from this address are believed. */
 export type Trusted = (remoteAddress: string | undefined) => boolean;
@@ -14,7 +14,7 @@ export type Trusted = (remoteAddress: string | undefined) => boolean;
 export function answeringMiddleware(bulwark: Bulwark, trusted: Trusted) {
   return (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
     const believed = trusted(request.socket.remoteAddress);
-    const read: ReadHeader = (name) => (believed ? request.headers[name]?.toString() : undefined);
+    const read: HeaderReader = (name) => (believed ? request.headers[name] : undefined);
     bulwark.answering(read, () => {
       beforeHead(response, () => bulwark.answerHeaders());
       next();
