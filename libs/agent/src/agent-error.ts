@@ -32,7 +32,7 @@ export class RefusedError extends BulwarkError {
   }
 }
 
-/** A guard refused the call; no attempt of it is under way, and the dependency is not to blame. */
+/** A guard refused the call, or nothing was left of its deadline; no attempt of it is under way, and the dependency is not to blame. */
 export class RejectedError extends BulwarkError {
   readonly code = 'BULWARK_REJECTED';
   readonly service: string;
@@ -41,7 +41,7 @@ export class RejectedError extends BulwarkError {
   readonly retryAfterMs: number | undefined;
   /** Numbers a person needs: in flight, waiting, limits. Empty = none. */
   readonly detail: string;
-  /** "namespace/name@generation". */
+  /** "namespace/name@generation". Empty = no policy matches the call, and its deadline had passed. */
   readonly policy: string;
   readonly attempts: number;
   constructor(rejection: {
@@ -53,7 +53,8 @@ export class RejectedError extends BulwarkError {
     attempts: number;
   }) {
     const detail = rejection.detail === '' ? '' : `: ${rejection.detail}`;
-    super(`call to ${rejection.service} rejected by ${rejection.policy}, ${rejection.reason}${detail}`);
+    const by = rejection.policy === '' ? '' : ` by ${rejection.policy}`;
+    super(`call to ${rejection.service} rejected${by}, ${rejection.reason}${detail}`);
     this.name = 'RejectedError';
     this.service = rejection.service;
     this.reason = rejection.reason;

@@ -178,6 +178,7 @@ export interface Problem {
   readonly [extension: string]: string | number;
 }
 
+/** An empty policy is none: a call that no policy matches is refused when nothing is left of its caller's deadline. */
 export function rejectionProblem(
   service: string,
   rejected: { reason: RejectionReason; detail: string; policy: string },
@@ -189,7 +190,7 @@ export function rejectionProblem(
     detail: rejectionDetail(service, rejected),
     service,
     reason: rejected.reason,
-    policy: rejected.policy,
+    ...(rejected.policy !== '' && { policy: rejected.policy }),
   };
 }
 

@@ -73,10 +73,13 @@ describe('a call that no policy matches', () => {
     let calls = 0;
     const run = () => Promise.resolve(String((calls += 1)));
     const host = fakeHost();
-    expect(await passThrough(host, { operation: '', deadlineMs: 0 }, run, adapter)).toMatchObject({
-      timedOut: true,
-      attempts: 0,
-    });
+    for (const deadlineMs of [0, -5]) {
+      expect(await passThrough(host, { operation: '', deadlineMs }, run, adapter)).toMatchObject({
+        kind: 'rejected',
+        reason: 'deadline',
+        attempts: 0,
+      });
+    }
     const signal = AbortSignal.abort('gone');
     expect(await passThrough(host, { operation: '', signal }, run, adapter)).toMatchObject({
       cancelled: true,

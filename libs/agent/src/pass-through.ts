@@ -9,6 +9,16 @@ import {
 
 type Failed<T> = Extract<CallResult<T>, { kind: 'failed' }>;
 
+/** As a guard refuses it; there is no policy to name. */
+const NOTHING_LEFT: Extract<CallResult<never>, { kind: 'rejected' }> = {
+  kind: 'rejected',
+  reason: 'deadline',
+  retryAfterMs: undefined,
+  detail: 'nothing is left of the deadline',
+  attempts: 0,
+  policy: '',
+};
+
 /** A call that no policy matches: made once, under the caller's own deadline and cancellation and nothing else. */
 export async function passThrough<T>(
   host: Host,
@@ -20,7 +30,7 @@ export async function passThrough<T>(
   if (signal?.aborted === true)
     return failed({ cancelled: true, error: signal.reason as unknown, attempts: 0 });
   if (deadlineMs !== undefined && deadlineMs <= 0) {
-    return failed({ timedOut: true, error: new AttemptTimeoutError(0), attempts: 0 });
+    return NOTHING_LEFT;
   }
   try {
     if (deadlineMs === undefined && signal === undefined)
