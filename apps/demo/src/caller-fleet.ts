@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { keepTrackOf } from './live-children.js';
 import type { AgentStats, CallerCommand, CallerMessage, CallerSettings } from './messages.js';
 
 const program = fileURLToPath(new URL('../dist/caller-main.js', import.meta.url));
@@ -20,11 +21,13 @@ export class CallerFleet {
   private readonly ready: Promise<void>[] = [];
 
   start(settings: CallerSettings): void {
-    const child = fork(program, [JSON.stringify(settings)], {
-      // No flags of this process: a test runner's would make the built program look for sources.
-      execArgv: [],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
+    const child = keepTrackOf(
+      fork(program, [JSON.stringify(settings)], {
+        // No flags of this process: a test runner's would make the built program look for sources.
+        execArgv: [],
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      }),
+    );
     this.children.push(child);
     for (const instance of settings.instances) this.processOf.set(instance, child);
     this.ready.push(

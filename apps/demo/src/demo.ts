@@ -31,17 +31,22 @@ export async function runDemo(
   const options = parseOptions(args, write);
   if (options === undefined) return 64;
   const closing = new Closing();
+  const stop = (): void => {
+    write('Stopping …');
+    // Also while something is still starting: it is stopped as soon as it is there.
+    void closing.run();
+  };
+  interrupted.addEventListener('abort', stop, { once: true });
   try {
-    const { fleet, addresses } = await startAll(options, closing, write);
-    if (interrupted.aborted) return 0;
+    const { fleet, addresses } = await startAll(options, { closing, write, interrupted });
     write(advice(options, addresses));
     await narrate({ fleet, http: addresses.http, write, interrupted });
     return 0;
   } catch (error) {
+    if (interrupted.aborted) return 0;
     write((error as Error).message);
     return 1;
   } finally {
-    if (interrupted.aborted) write('Stopping …');
     await closing.run();
   }
 }
@@ -68,11 +73,20 @@ function parseOptions(args: readonly string[], write: (line: string) => void): D
   }
 }
 
+interface Running {
+  readonly fleet: CallerFleet;
+  readonly addresses: ServerAddresses & { readonly dependency: number };
+}
+
+/** Rejects when interrupted; what was started by then is stopped by `closing`. */
 async function startAll(
   options: DemoOptions,
-  closing: Closing,
-  write: (line: string) => void,
-): Promise<{ fleet: CallerFleet; addresses: ServerAddresses }> {
+  {
+    closing,
+    write,
+    interrupted,
+  }: { closing: Closing; write: (line: string) => void; interrupted: AbortSignal },
+): Promise<Running> {
   const server = await startControlPlane([
     '--store',
     options.store,
@@ -82,10 +96,13 @@ async function startAll(
     options.grpc,
   ]);
   closing.add(() => server.stop());
+  interrupted.throwIfAborted();
   const dependency = await startDependency(options.demoPort, ['recommendations', 'payments']);
   closing.add(() => dependency.stop());
+  interrupted.throwIfAborted();
   const policies = fileURLToPath(new URL('../policies/demo.yaml', import.meta.url));
   write((await runBulwark(['apply', '-f', policies, '--server', `http://${server.addresses.http}`])).trim());
+  interrupted.throwIfAborted();
 
   const fleet = new CallerFleet();
   closing.add(() => fleet.stop());
@@ -104,12 +121,13 @@ async function startAll(
     });
   }
   await fleet.untilReady();
-  return { fleet, addresses: server.addresses };
+  interrupted.throwIfAborted();
+  return { fleet, addresses: { ...server.addresses, dependency: dependency.port } };
 }
 
-function advice(options: DemoOptions, addresses: ServerAddresses): string {
+function advice(options: DemoOptions, addresses: Running['addresses']): string {
   const server = addresses.http === '127.0.0.1:9443' ? '' : ` --server http://${addresses.http}`;
-  const demo = options.demoPort === 9400 ? '' : ` --demo http://127.0.0.1:${options.demoPort}`;
+  const demo = options.demoPort === 9400 ? '' : ` --demo http://127.0.0.1:${addresses.dependency}`;
   return `
 ${SERVICES.length * INSTANCES} agents (${SERVICES.join(', ')}) call recommendations and payments.
 In another terminal, try:

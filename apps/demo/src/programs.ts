@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { keepTrackOf } from './live-children.js';
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url));
 const bulwark = `${repository}bulwark`;
@@ -40,7 +41,7 @@ export async function startDependency(
 
 /** Runs the command as a person would; a failure carries what it printed. */
 export async function runBulwark(args: readonly string[]): Promise<string> {
-  const child = spawn(bulwark, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = keepTrackOf(spawn(bulwark, args, { stdio: ['ignore', 'pipe', 'pipe'] }));
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
@@ -55,7 +56,7 @@ export async function runBulwark(args: readonly string[]): Promise<string> {
 
 async function startProgram(name: string, command: string, args: readonly string[]): Promise<Program> {
   // Its own process group: Ctrl-C in a terminal reaches the parent only, which then stops everything in order.
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  const child = keepTrackOf(spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true }));
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
   const listening = await firstListeningLine(name, child);
   return { listening, ended, stop: () => stopProcess(child, ended) };

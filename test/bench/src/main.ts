@@ -105,4 +105,10 @@ async function main(): Promise<number> {
   return report.missed.length === 0 ? 0 : 1;
 }
 
+// By way of an exit, so that the programs under measurement end too; also when who started this is gone.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130));
+process.on('disconnect', () => process.exit(130));
+// Listened to, but nothing to stay for.
+process.channel?.unref();
+
 process.exitCode = await main();
