@@ -7,12 +7,12 @@ export { connect } from './connect.js';
 export { connectProblems, isHostPort, type ConnectOptions } from './connect-options.js';
 export {
   grpcGuard,
-  idempotencyLevels,
   type GrpcFailure,
   type GrpcGuard,
   type GrpcOptions,
   type IdempotencyLevel,
 } from './grpc/grpc-options.js';
+export { idempotencyLevels } from './grpc/idempotency-levels.js';
 export type { GrpcPeer } from './grpc/grpc-peer.js';
 export type { GrpcServerOptions } from './grpc/grpc-server.js';
 export { CallerPace } from './caller-pace.js';

@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { echoService } from './grpc-fixture.js';
-import { grpcGuard, guardOf, idempotencyLevels, type GrpcGuard, type GrpcOptions } from './grpc-options.js';
+import { grpcGuard, guardOf, type GrpcGuard, type GrpcOptions } from './grpc-options.js';
 import { grpcRequest, mayBeRemembered, ownDeadlineUnixMs } from './grpc-request.js';
 
 const request = (
@@ -64,17 +64,4 @@ it('a guard travels in call options and is found again', () => {
   expect(guardOf(grpcGuard(guard, { deadline: 5 }))).toBe(guard);
   expect(grpcGuard(guard, { deadline: 5 }).deadline).toBe(5);
   expect(guardOf({})).toEqual({});
-});
-
-it('idempotency levels are read from definitions that kept their options', () => {
-  const definition = {
-    Get: { path: '/shop.Carts/Get', options: { idempotency_level: 'NO_SIDE_EFFECTS' } },
-    Put: { path: '/shop.Carts/Put', options: { idempotency_level: 'IDEMPOTENT' } },
-    Pay: { path: '/shop.Carts/Pay', options: { idempotency_level: 'IDEMPOTENCY_UNKNOWN' } },
-    Old: { path: '/shop.Carts/Old', options: { deprecated: true } },
-  };
-  expect(idempotencyLevels(definition, { Bare: { path: '/x.Y/Z' } })).toEqual({
-    'shop.Carts/Get': 'NO_SIDE_EFFECTS',
-    'shop.Carts/Put': 'IDEMPOTENT',
-  });
 });

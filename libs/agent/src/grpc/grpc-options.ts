@@ -67,28 +67,7 @@ export function guardOf(options: CallOptions): GrpcGuard {
   return (options as GuardedCallOptions).bulwark ?? {};
 }
 
-/**
- * Reads `idempotency_level` of every method of service definitions that kept their options, as @grpc/proto-loader's
- * do. Methods without one are left out.
- */
-export function idempotencyLevels(
-  ...definitions: readonly Readonly<Record<string, { readonly path: string; readonly options?: unknown }>>[]
-): Record<string, IdempotencyLevel> {
-  const levels: Record<string, IdempotencyLevel> = {};
-  for (const method of definitions.flatMap((definition) => Object.values(definition))) {
-    const level = levelIn(method.options);
-    if (level !== undefined) levels[operationOf(method.path)] = level;
-  }
-  return levels;
-}
-
 /** "/pkg.Service/Method" is the operation "pkg.Service/Method". */
 export function operationOf(path: string): string {
   return path.startsWith('/') ? path.slice(1) : path;
-}
-
-function levelIn(options: unknown): IdempotencyLevel | undefined {
-  if (typeof options !== 'object' || options === null || !('idempotency_level' in options)) return undefined;
-  const { idempotency_level: level } = options;
-  return level === 'NO_SIDE_EFFECTS' || level === 'IDEMPOTENT' ? level : undefined;
 }
