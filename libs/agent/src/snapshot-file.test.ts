@@ -1,7 +1,10 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from './logger.js';
+import { SnapshotKeeper } from './snapshot-keeper.js';
 import { SnapshotFile, type StoredSnapshot } from './snapshot-file.js';
 
 const owner = { namespace: 'shop', service: 'storefront' };
@@ -82,5 +85,28 @@ describe('the snapshot on disk', () => {
     const file = new SnapshotFile(join(directory, 'taken'));
     await writeFile(join(directory, 'taken'), 'a file where the directory should be');
     await expect(file.write(snapshot)).rejects.toThrow(/EEXIST|ENOTDIR/);
+  });
+
+  // Node's own recursive mkdir never returns there, and holds a core.
+  it.runIf(existsSync('/proc/self'))(
+    'is refused by a file system that takes no directories, which is told',
+    async () => {
+      const errors: object[] = [];
+      const keeper = new SnapshotKeeper({
+        ...owner,
+        directory: '/proc/bulwark/deep/state',
+        logger: { ...silentLogger, error: (fields) => errors.push(fields) },
+      });
+      expect(await keeper.load()).toBeUndefined();
+      await keeper.save({ version: { era: 1, revision: 1 }, resources: new Map() });
+      expect(keeper.problem).toMatch(/ENOENT.* '\/proc\/bulwark'/);
+      expect(errors).toEqual([{ file: '/proc/bulwark/deep/state/snapshot.json', reason: keeper.problem }]);
+    },
+  );
+
+  it('is written by many at once into a directory that did not exist', async () => {
+    const deep = join(directory, 'a', 'b', 'c');
+    await Promise.all(Array.from({ length: 8 }, () => new SnapshotFile(deep).write(snapshot)));
+    expect(await readdir(deep)).toEqual(['snapshot.json']);
   });
 });

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotVersion } from '@bulwark/protocol';
+import { makeDirectory } from './make-directory.js';
 
 /** A resource as it is kept on disk. */
 export interface StoredResource {
@@ -66,7 +67,7 @@ export class SnapshotFile {
   async write(snapshot: StoredSnapshot): Promise<void> {
     const body = Buffer.from(JSON.stringify(snapshot));
     const header = `${JSON.stringify({ format: FORMAT, bytes: body.length, sha256: digest(body) })}\n`;
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(this.#directory, 0o700);
     const temporary = `${this.path}.${process.pid}.${randomBytes(4).toString('hex')}`;
     try {
       const file = await open(temporary, 'wx', 0o600);
