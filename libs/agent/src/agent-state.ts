@@ -100,7 +100,11 @@ function policyReadiness(parts: StateParts): Readiness {
     return { ready: false, reason: `no policy: ${away || 'waiting for the first policies'}` };
   }
   if (policies.applicable === 0) {
-    return { ready: true, reason: join('no policy is for this agent, its calls pass unguarded', away) };
+    const none =
+      snapshot.version === undefined
+        ? 'no policy of the bootstrap is for this agent'
+        : 'no policy: the control plane has none for this agent';
+    return { ready: true, reason: join(`${none}, its calls pass unguarded`, away) };
   }
   return { ready: true, reason: away === '' ? '' : join(whichPolicies(parts), away) };
 }

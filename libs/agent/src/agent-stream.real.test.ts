@@ -132,8 +132,42 @@ describe('an agent and its control plane', () => {
     expect(warnings).toEqual([expect.stringContaining('no policy is for this agent') as string]);
     expect(bulwark.readiness()).toEqual({
       ready: true,
-      reason: 'no policy is for this agent, its calls pass unguarded',
+      reason: 'no policy: the control plane has none for this agent, its calls pass unguarded',
     });
+  });
+
+  it('warns each time its last policies are taken away, and does not speak of known ones then', async () => {
+    const warnings: [object, string][] = [];
+    const logger: Logger = { ...silentLogger, warn: (fields, message) => warnings.push([fields, message]) };
+    const peer = await peerAt();
+    const bulwark = await agentOf(peer.address, { logger });
+    await peer.when(() => peer.connected);
+    const update = async (revision: number, names: string[]) => {
+      const resources = names.map((name) => policy(name, 1, { ...fraudBreaker, target: { service: name } }));
+      peer.update({ version: version(revision), full: true, resources });
+      await peer.when(() => peer.acks.length === revision);
+    };
+    await update(1, ['fraud', 'pricing', 'carts']);
+    await update(2, ['fraud']);
+    expect(warnings).toEqual([]);
+    await update(3, []);
+    expect(bulwark.readiness()).toEqual({
+      ready: true,
+      reason: 'no policy: the control plane has none for this agent, its calls pass unguarded',
+    });
+    await update(4, []);
+    await update(5, ['fraud', 'pricing']);
+    expect(bulwark.readiness()).toEqual({ ready: true, reason: '' });
+    await update(6, []);
+    peer.stop();
+    await eventually(() => warnings.length === 3);
+    expect(warnings.map(([, message]) => message)).toEqual([
+      'the control plane took away the only policy of this agent: its calls pass unguarded',
+      'the control plane took away all 2 policies of this agent: its calls pass unguarded',
+      'lost the control plane; there is no policy for this agent, its calls pass unguarded',
+    ]);
+    expect(warnings[1]?.[0]).toMatchObject({ namespace: 'shop', service: 'storefront', taken: 2 });
+    expect(await reasonOf(bulwark)).toBe('admitted');
   });
 
   it('starts from disk with no control plane, and holds what it held when one comes', async () => {

@@ -76,6 +76,7 @@ export class ControlLink {
       addresses: options.addresses,
       logger: options.logger,
       random: host.random,
+      guarded: () => policies.applicable > 0,
       handler: {
         hello: () => this.#hello(),
         welcome: ({ slot, serviceAgents }) => {
@@ -186,6 +187,7 @@ export class ControlLink {
   async #update(update: Update, ack: (ack: Ack) => void): Promise<void> {
     const { policies, keeper, options, host } = this.#parts;
     const compile = await compileSlowly(update.resources, compileResource, host.nowMs);
+    const formerly = policies.applicable;
     const applied = applyUpdate(this.#snapshot, update, compile);
     this.#snapshot = applied.snapshot;
     if (applied.stale) {
@@ -198,7 +200,8 @@ export class ControlLink {
         'policies are in force',
       );
       this.#noteRefusals(applied.statuses);
-      this.#hint();
+      if (formerly > 0 && policies.applicable === 0) this.#emptied(formerly);
+      else this.#hint();
       await keeper?.save(applied.snapshot);
     }
     ack({ nonce: update.nonce, version: applied.snapshot.version, resources: [...applied.statuses] });
@@ -233,6 +236,17 @@ export class ControlLink {
       this.#parts.options.logger.error({ policy, generation, reason }, 'refused a policy');
     }
     this.#refusals = refusals;
+  }
+
+  /** Said each time: an emptied store, or a wrong one, looks just like this. */
+  #emptied(formerly: number): void {
+    this.#hinted = true;
+    const { namespace, service, labels, logger } = this.#parts.options;
+    const went = formerly === 1 ? 'the only policy' : `all ${formerly} policies`;
+    logger.warn(
+      { namespace, service, labels, version: this.#snapshot.version, taken: formerly },
+      `the control plane took away ${went} of this agent: its calls pass unguarded`,
+    );
   }
 
   #hint(): void {

@@ -52,6 +52,8 @@ export interface ControlStreamOptions {
   readonly handler: StreamHandler;
   readonly logger: Logger;
   readonly random: () => number;
+  /** Whether a policy in force may guard a call of this agent; for the log. */
+  readonly guarded: () => boolean;
 }
 
 /** A server that accepts the stream and stays silent is given up after this. */
@@ -240,7 +242,7 @@ export class ControlStream {
     const level = wasConnected || this.#lastError === undefined ? 'warn' : 'debug';
     const message = wasConnected ? 'lost the control plane' : 'the control plane does not answer';
     const fields = { address: this.#address(), reason, retryInMs: Math.round(waitMs) };
-    this.#options.logger[level](fields, `${message}; calls go on under the last known policies`);
+    this.#options.logger[level](fields, `${message}; ${this.#meanwhile()}`);
     this.#lastError = reason;
     this.#wait('waiting', waitMs);
     this.#options.handler.lost();
@@ -252,14 +254,18 @@ export class ControlStream {
     if (this.#loggedRefusal !== this.#lastError) {
       this.#loggedRefusal = this.#lastError;
       const fields = { address: this.#address(), reason: this.#lastError, hint: refusal.hint };
-      this.#options.logger.error(
-        fields,
-        'the control plane refused this agent; the last known policies stay in force',
-      );
+      this.#options.logger.error(fields, `the control plane refused this agent; ${this.#meanwhile()}`);
     }
     this.#wait('refused', this.#backoff.nextAfterRefusalMs());
     if (wasConnected) this.#options.handler.lost();
     this.#options.handler.refused(refusal);
+  }
+
+  /** What becomes of calls while there is no control plane. */
+  #meanwhile(): string {
+    return this.#options.guarded()
+      ? 'calls go on under the last known policies'
+      : 'there is no policy for this agent, its calls pass unguarded';
   }
 
   #wait(state: 'waiting' | 'refused', waitMs: number): void {
