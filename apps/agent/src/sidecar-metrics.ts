@@ -131,7 +131,8 @@ export class SidecarMetrics {
   }
 
   #perPolicyGauges(source: MetricsSource): void {
-    const gauge = (name: string, help: string, read: (totals: Totals) => number): void => {
+    /** Undefined = this policy has none. */
+    const gauge = (name: string, help: string, read: (totals: Totals) => number | undefined): void => {
       new Gauge({
         name,
         help,
@@ -140,12 +141,18 @@ export class SidecarMetrics {
         collect() {
           this.reset();
           for (const { policy, totals } of source.state()?.policies ?? []) {
-            if (totals !== undefined) this.set({ policy }, read(totals));
+            const value = totals && read(totals);
+            if (value !== undefined) this.set({ policy }, value);
           }
         },
       });
     };
     gauge('bulwark_bulkhead_usage', 'Attempts in flight.', (totals) => totals.inFlight);
+    gauge(
+      'bulwark_bulkhead_limit',
+      'Attempts that may be in flight now: an adaptive limit moves.',
+      (totals) => totals.limit,
+    );
     gauge('bulwark_bulkhead_waiting', 'Calls that wait for a place.', (totals) => totals.waiting);
     new Gauge({
       name: 'bulwark_breaker_state',
