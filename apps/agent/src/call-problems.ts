@@ -1,4 +1,5 @@
-import type { Problem } from '@bulwark/agent';
+import { judgeError, type Problem } from '@bulwark/agent';
+import type { CallTarget } from './call-target.js';
 
 export function bodyTooSlow(service: string, policy: string | undefined): Problem {
   return {
@@ -12,15 +13,19 @@ export function bodyTooSlow(service: string, policy: string | undefined): Proble
   };
 }
 
+/** Names the address that was tried: where it comes from is the first thing to look at. */
 export function unreachable(
-  service: string,
+  { service, host, port, mapped }: Pick<CallTarget, 'service' | 'host' | 'port' | 'mapped'>,
   failed: { error: unknown; attempts: number; policy: string | undefined },
 ): Problem {
+  const at = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const misnamed = !mapped && judgeError(failed.error).transport === 'connect';
+  const hint = ` No --upstream names ${service}, so it was dialled as given: if it is elsewhere, say --upstream ${service}=URL.`;
   return {
     type: 'urn:bulwark:problem:unreachable',
     title: 'The dependency could not be reached or broke off',
     status: 502,
-    detail: `The call to ${service} failed after ${failed.attempts} attempt(s): ${causeOf(failed.error)}.`,
+    detail: `The call to ${service} failed after ${failed.attempts} attempt(s) at ${at}: ${causeOf(failed.error)}.${misnamed ? hint : ''}`,
     service,
     reason: 'failure',
     ...(failed.policy !== undefined && { policy: failed.policy }),

@@ -4,6 +4,8 @@ import type { IncomingMessage } from 'node:http';
 export interface CallTarget {
   /** What policies know it by: the host name as the caller wrote it, lower case, without port and final dot. */
   readonly service: string;
+  /** `--upstream` says where it is; else its name was taken for an address. */
+  readonly mapped: boolean;
   readonly secure: boolean;
   readonly host: string;
   readonly port: number;
@@ -76,6 +78,7 @@ export function resolveTarget(
   const path = absolute ? `${url.pathname}${url.search}` : raw;
   const target: CallTarget = {
     service,
+    mapped: mapped !== undefined,
     secure,
     host,
     port,

@@ -59,3 +59,17 @@ it('a head that does not come to its end is answered 408 soon after its time', a
   expect(performance.now() - beganMs).toBeLessThan(4_000);
   expect(work.counts().accepted).toBe(0);
 });
+
+it.each([
+  ['Expect: moon', 417, 'one expectation, \\"Expect: 100-continue\\", and not \\"moon\\"'],
+  [`A: ${'x'.repeat(33_000)}`, 431, 'is larger than 32 KiB, the most that is taken'],
+])('a request that says %.20s is refused %i with the limit', async (field, status, sentence) => {
+  const { work, socket } = await listener(() => undefined);
+  let heard = '';
+  socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  socket.write(`GET / HTTP/1.1\r\nHost: a\r\n${field}\r\n\r\n`);
+  await eventually(() => socket.destroyed);
+  expect(heard).toContain(`HTTP/1.1 ${status} `);
+  expect(heard).toContain(sentence);
+  expect(work.counts().accepted).toBe(0);
+});

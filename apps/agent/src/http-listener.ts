@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { AcceptedWork, NoWork } from './accepted-work.js';
 import type { Refused } from './call-target.js';
 import { writeProblem } from './problem-answer.js';
-import { refuseUnreadable, writeRawProblem } from './raw-problem.js';
+import { HEAD_MAX_BYTES, refuseUnreadable, writeRawProblem } from './raw-problem.js';
 
 /** One call that was taken on. */
 export interface IncomingCall {
@@ -44,7 +44,7 @@ export class HttpListener {
     this.#options = options;
     const headWithinMs = options.headWithinMs ?? HEAD_WITHIN_MS;
     this.server = createServer({
-      maxHeaderSize: 32 * 1024,
+      maxHeaderSize: HEAD_MAX_BYTES,
       headersTimeout: headWithinMs,
       // Node looks for late heads this often; its default of 30 s would be the limit in truth.
       connectionsCheckingInterval: Math.ceil(headWithinMs / 5),
@@ -60,6 +60,11 @@ export class HttpListener {
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) =>
       this.#receive(request, response, true),
     );
+    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      response.on('error', () => undefined);
+      const detail = `The sidecar knows one expectation, "Expect: 100-continue", and not ${JSON.stringify(request.headers.expect)}.`;
+      writeRefused(response, { kind: 'refused', status: 417, word: 'expectation', detail });
+    });
     this.server.on('connect', (request: IncomingMessage, socket: Duplex) => {
       writeRawProblem(socket, {
         status: 501,

@@ -93,6 +93,7 @@ export class InboundServer {
     const path = absolute === undefined ? raw : `${absolute.pathname}${absolute.search}`;
     const target: CallTarget = {
       service,
+      mapped: true,
       secure: false,
       host: app.hostname.replace(/^\[|\]$/g, ''),
       port: Number(app.port || '80'),

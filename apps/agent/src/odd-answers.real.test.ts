@@ -49,3 +49,18 @@ it.each([
     }
   },
 );
+
+it('a dependency that is not reached is told of with its address, and with the flag that maps its name', async () => {
+  const { listen } = await sidecar([], { mapped: 'http://127.0.0.1:1' });
+  const detail = async (url: string): Promise<unknown> => {
+    const reply = await via(listen, url);
+    expect(reply.status).toBe(502);
+    return (JSON.parse(reply.body) as { detail: string }).detail;
+  };
+  expect(await detail('http://mapped/x')).toBe(
+    'The call to mapped failed after 1 attempt(s) at 127.0.0.1:1: ECONNREFUSED.',
+  );
+  expect(await detail('http://no-such-name.invalid/x')).toMatch(
+    /at no-such-name\.invalid:80: (ENOTFOUND|EAI_AGAIN)\. No --upstream names .* say --upstream no-such-name\.invalid=URL\.$/,
+  );
+});

@@ -34,7 +34,14 @@ async function proxy(url: string, options: Partial<ProxiedCallOptions>): Promise
   const made: Made = { told: [], results: [] };
   const server = createServer((request, response) => {
     const target = {
-      ...{ service: 'next', secure: false, host: hostname, port: Number(port), authority: 'next' },
+      ...{
+        service: 'next',
+        mapped: true,
+        secure: false,
+        host: hostname,
+        port: Number(port),
+        authority: 'next',
+      },
       ...{ path: '/x', basePath: '', url: 'http://next/x', operation: 'GET /x' },
     };
     const call = async () => {

@@ -256,7 +256,7 @@ export class ProxiedCall {
         this.#tell(withHeaders(result.value?.headers ?? [], marks));
         if (result.value !== undefined) return writeAnswer(response, result.value, marks);
         if (result.timedOut) return writeProblem(response, timeoutProblem({ service, ...result }), marks);
-        return writeProblem(response, unreachable(service, result), marks);
+        return writeProblem(response, unreachable(target, result), marks);
       }
     }
   }

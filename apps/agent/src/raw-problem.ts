@@ -24,10 +24,22 @@ export function writeRawProblem(socket: Duplex, { status, word, title, detail }:
   socket.once('close', () => clearTimeout(timer));
 }
 
-const STATUS_OF: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
+/** Of a request: its first line and its fields. */
+export const HEAD_MAX_BYTES = 32 * 1024;
+
+const LIMITS: Readonly<Record<string, { readonly status: number; readonly detail: string }>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    detail: `The head of the request (its first line and its fields) is larger than ${HEAD_MAX_BYTES / 1024} KiB, the most that is taken.`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    status: 413,
+    detail: 'The chunk extensions of the request are larger than 16 KiB, the most that is taken.',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    detail: 'The head of the request had not arrived in the time it may take.',
+  },
 };
 
 /** What the HTTP parser made nothing of. `begun`: an answer is on its way already, which can only be broken off. */
@@ -36,11 +48,12 @@ export function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, b
     socket.destroy();
     return;
   }
+  const limit = LIMITS[error.code ?? ''];
   const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message;
   writeRawProblem(socket, {
-    status: STATUS_OF[error.code ?? ''] ?? 400,
+    status: limit?.status ?? 400,
     word: 'bad-request',
     title: 'The request cannot be read',
-    detail: `This is no HTTP/1.1 request that can be passed on: ${reason}.`,
+    detail: limit?.detail ?? `This is no HTTP/1.1 request that can be passed on: ${reason}.`,
   });
 }

@@ -139,4 +139,34 @@ describe('the flags of the sidecar', () => {
       options: { bypassFile: '/run/bypass' },
     });
   });
+
+  const problemsOf = (...flags: string[]): readonly string[] => {
+    const parsed = parseSidecarOptions(['--service', 's', ...flags], {});
+    return parsed.kind === 'wrong' ? parsed.problems : [];
+  };
+
+  it('must not name one port twice', () => {
+    expect(problemsOf('--listen', '127.0.0.1:15000')).toEqual([
+      '--listen and --admin name the same port, 15000: give each one of its own',
+    ]);
+    expect(problemsOf('--listen', 'localhost:7', '--inbound', '0.0.0.0:7', '--app', 'http://a:1')).toEqual([
+      '--listen and --inbound name the same port, 7: give each one of its own',
+    ]);
+    expect(problemsOf('--listen', '127.0.0.1:7', '--admin', '[::1]:7')).toEqual([]);
+    expect(problemsOf('--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0')).toEqual([]);
+  });
+
+  it('have one problem for one mistake, and it says what is allowed', () => {
+    expect(problemsOf('--listen', '999999')).toEqual([
+      '--listen "999999" must be HOST:PORT, such as 127.0.0.1:15001, with a port up to 65535',
+    ]);
+    expect(problemsOf('--listen', '127.0.0.1:999999')).toHaveLength(1);
+    expect(problemsOf('--labels', 'a=b,a=c')).toEqual(['--labels a is given twice']);
+    for (const duration of ['9999h', '25h', '999999m', '10', 'soon']) {
+      expect(problemsOf('--drain-timeout', duration)).toEqual([
+        `--drain-timeout "${duration}" must be a duration such as 10s or 500ms, from 0s to 24h`,
+      ]);
+    }
+    expect(problemsOf('--drain-timeout', '24h')).toEqual([]);
+  });
 });

@@ -1,6 +1,7 @@
 import { isHostPort } from '@bulwark/agent';
 import { parseArgs } from 'node:util';
 import { isLoopback } from './loopback.js';
+import { sharedPorts } from './shared-ports.js';
 import { LOOPBACK_PEERS, parseTrustedPeers, type TrustedPeers } from './trusted-peers.js';
 
 export interface HostPort {
@@ -129,6 +130,8 @@ export function parseSidecarOptions(
     drainMs: parseSeconds(text('drain-timeout') ?? '10s', problems),
     allowNonLoopback: isTrue(text('allow-non-loopback'), problems),
   };
+  const { inbound } = options;
+  problems.push(...sharedPorts({ listen, admin, ...(inbound && { inbound: inbound.listen }) }));
   if (!options.allowNonLoopback) {
     refuseBeyondLoopback('--listen', options.listen, problems);
     refuseBeyondLoopback('--admin', options.admin, problems);
@@ -182,8 +185,10 @@ function parseLabels(text: string | undefined, problems: string[]): Record<strin
   const labels: Record<string, string> = {};
   for (const pair of (text ?? '').split(',').filter((part) => part.trim() !== '')) {
     const at = pair.indexOf('=');
+    const name = pair.slice(0, at).trim();
     if (at <= 0) problems.push(`--labels "${pair}" must be NAME=VALUE`);
-    else labels[pair.slice(0, at).trim()] = pair.slice(at + 1).trim();
+    else if (Object.hasOwn(labels, name)) problems.push(`--labels ${name} is given twice`);
+    else labels[name] = pair.slice(at + 1).trim();
   }
   return labels;
 }
@@ -236,7 +241,9 @@ function parseHostPort(flag: 'listen' | 'admin' | 'inbound', text: string, probl
   const at = text.lastIndexOf(':');
   const port = Number(text.slice(at + 1));
   if (!isHostPort(text) && !(at > 0 && text.slice(at + 1) === '0')) {
-    problems.push(`--${flag} "${text}" must be HOST:PORT, such as 127.0.0.1:15001`);
+    problems.push(`--${flag} "${text}" must be HOST:PORT, such as 127.0.0.1:15001, with a port up to 65535`);
+    // No place, so that nothing more is said of it.
+    return { host: '', port: 0 };
   }
   return { host: text.slice(0, at).replace(/^\[|\]$/g, ''), port };
 }
@@ -267,14 +274,15 @@ function parseUpstreams(text: string | undefined, problems: string[]): Map<strin
   return upstreams;
 }
 
+const DRAIN_MAX_MS = 24 * 3_600_000;
+
 function parseSeconds(text: string, problems: string[]): number {
-  const match = /^(\d{1,6})(ms|s|m)$/.exec(text);
-  const unit = { ms: 1, s: 1_000, m: 60_000 }[match?.[2] ?? ''];
-  if (match === null || unit === undefined) {
-    problems.push(`--drain-timeout "${text}" must be a duration such as 10s or 500ms`);
-    return 0;
-  }
-  return Number(match[1]) * unit;
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+  const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[match?.[2] ?? ''] ?? NaN;
+  const ms = Number(match?.[1]) * unit;
+  if (ms <= DRAIN_MAX_MS) return ms;
+  problems.push(`--drain-timeout "${text}" must be a duration such as 10s or 500ms, from 0s to 24h`);
+  return 0;
 }
 
 function isTrue(text: string | undefined, problems: string[]): boolean {

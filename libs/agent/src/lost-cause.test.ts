@@ -21,6 +21,7 @@ describe('why the control plane is away', () => {
     expect(unavailable('No connection established. Last error: null. Resolution note: ')).toBe(
       'not available',
     );
+    expect(unavailable('Protocol error')).toBe('what answers speaks no gRPC; is this the gRPC port?');
     expect(unavailable('Connection dropped')).toBe('Connection dropped');
   });
 

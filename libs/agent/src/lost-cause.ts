@@ -15,6 +15,7 @@ const WORDS: readonly (readonly [code: string, words: string])[] = [
 export function lostCause(end: Pick<StatusObject, 'code' | 'details'>): string {
   const known = WORDS.find(([code]) => end.details.includes(code));
   if (known !== undefined) return known[1];
+  if (end.details.includes('Protocol error')) return 'what answers speaks no gRPC; is this the gRPC port?';
   if (end.details.includes('Name resolution failed')) return 'the name cannot be resolved';
   const details = end.details
     .replace(/^No connection established\. /, '')

@@ -67,6 +67,7 @@ export class GrpcInbound {
     const authority = headers[':authority'] ?? headers.host ?? app.host;
     return {
       service,
+      mapped: true,
       secure: false,
       host: app.hostname.replace(/^\[|\]$/g, ''),
       port: Number(app.port || '80'),

@@ -47,6 +47,8 @@ function reasonText(cause: NodeJS.ErrnoException): string {
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
       return 'there is no answer from that address';
+    case 'HPE_INVALID_CONSTANT':
+      return 'what answers there speaks no HTTP/1.1; is this the gRPC port? The command wants the HTTP port';
     default:
       return cause.message;
   }
