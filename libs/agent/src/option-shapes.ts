@@ -60,6 +60,7 @@ const MAX_QUOTED = 80;
 export function quote(value: unknown): string {
   if (value === undefined) return '(absent)';
   if (typeof value === 'function') return '(a function)';
+  if (value instanceof Error) return `(an error: ${value.message})`;
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'symbol')
     return String(value);
   try {

@@ -35,6 +35,21 @@ export class CallMethod {
     return this.#deserialize(bytes);
   }
 
+  /**
+   * Whether an application's stand-in can be an answer. What makes messages makes one of nothing at all, in Protocol Buffers:
+   * that shows what kind of value they are. Where it cannot, any value that is one may be a message.
+   */
+  isAnswer(value: unknown): boolean {
+    if (value === undefined || value === null || value instanceof Error) return false;
+    let empty: unknown;
+    try {
+      empty = this.#deserialize(Buffer.alloc(0));
+    } catch {
+      return true;
+    }
+    return typeof value === typeof empty && Array.isArray(value) === Array.isArray(empty);
+  }
+
   /** Infinity = it cannot be written. */
   readonly sizeOf = (message: unknown): number => {
     try {

@@ -182,6 +182,7 @@ describe('the time of a stream', () => {
     const tookMs = performance.now() - begunMs;
     expect(heard).toMatchObject({ code: status.DEADLINE_EXCEEDED });
     expect(heard.texts[0]).toBe('1');
+    expect(heard.details).toContain(`echo had sent ${heard.texts.length} message(s), and was not at its end`);
     expect(tookMs).toBeGreaterThanOrEqual(1_999);
     expect(tookMs).toBeLessThan(3_500);
     expect(server.seen).toHaveLength(1);

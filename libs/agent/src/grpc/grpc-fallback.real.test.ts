@@ -168,6 +168,22 @@ describe('other stand-ins', () => {
     expect(asked).toHaveLength(2);
   });
 
+  it.each<[string, unknown, string]>([
+    ['nothing', undefined, '(absent)'],
+    ['null', null, 'null'],
+    ['an error', new Error('no idea'), '(an error: no idea)'],
+  ])('a function that gives %s has no message: the call fails, and says why', async (_what, given, shown) => {
+    const { client } = await world(dead, { timeout: { total: '5s' } });
+    const options = grpcGuard({ fallback: () => given });
+    const heard = await unary(client, 'a', { options }).ended;
+    expect(heard).toMatchObject({
+      code: status.UNAVAILABLE,
+      details: `failed; its fallback gave ${shown}, which is no message`,
+      texts: [],
+    });
+    expect(heard.trailers.get('bulwark-degraded')).toEqual([]);
+  });
+
   it('a function that throws leaves the original failure, and a required contract asks none', async () => {
     const { client } = await world(dead, { timeout: { total: '5s' } });
     const broken = grpcGuard({ fallback: () => Promise.reject(new Error('no idea')) });

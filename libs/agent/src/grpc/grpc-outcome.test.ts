@@ -1,5 +1,5 @@
 import { status as Status } from '@grpc/grpc-js';
-import type { CallResult, RejectionReason } from '@bulwark/resilience';
+import { AttemptTimeoutError, type CallResult, type RejectionReason } from '@bulwark/resilience';
 import { expect, it } from 'vitest';
 import type { GrpcAnswer } from './grpc-end.js';
 import { outcomeOf } from './grpc-outcome.js';
@@ -54,4 +54,25 @@ it('an attempt that could not even be begun is told with what was thrown', () =>
     code: Status.INTERNAL,
     details: 'Channel has been shut down',
   });
+});
+
+it.each([
+  [0, 'Deadline exceeded: echo had no answer within 200 ms, after 1 attempt(s)'],
+  [
+    3,
+    'Deadline exceeded: echo had sent 3 message(s), and was not at its end within 200 ms, after 1 attempt(s)',
+  ],
+])('a stream that its timeout cut after %i messages says how far it had come', (received, details) => {
+  const cut: CallResult<GrpcAnswer> = {
+    kind: 'failed',
+    value: undefined,
+    error: new AttemptTimeoutError(200),
+    timedOut: true,
+    cancelled: false,
+    attempts: 1,
+    retriesExhausted: false,
+    policy: 'shop/echo@1',
+  };
+  const { status } = outcomeOf('echo', cut, { received });
+  expect(status).toMatchObject({ code: Status.DEADLINE_EXCEEDED, details });
 });

@@ -31,12 +31,17 @@ export interface Outcome {
   readonly bytes?: Buffer | undefined;
 }
 
-export function outcomeOf(service: string, result: CallResult<GrpcAnswer>, traceId?: string): Outcome {
+/** `received`: how many messages of a stream the application has had. */
+export function outcomeOf(
+  service: string,
+  result: CallResult<GrpcAnswer>,
+  { traceId, received = 0 }: { readonly traceId?: string | undefined; readonly received?: number } = {},
+): Outcome {
   switch (result.kind) {
     case 'fresh':
       return { ...result.value, bytes: undefined };
     case 'degraded': {
-      if (result.value === undefined) return outcomeOf(service, result.cause, traceId);
+      if (result.value === undefined) return outcomeOf(service, result.cause, { traceId, received });
       const marks = degradedMarks(service, result, { traceId, rememberedAge: undefined });
       const status = marked(result.value.status, GRPC_METADATA.degraded, marks[GRPC_METADATA.degraded]);
       return { ...result.value, status, ...(result.mode !== 'last-good' && { bytes: undefined }) };
@@ -45,7 +50,7 @@ export function outcomeOf(service: string, result: CallResult<GrpcAnswer>, trace
       return { status: rejectionOf({ ...result, details: rejectionProblem(service, result).detail }) };
     case 'failed': {
       const { error, retriesExhausted } = result;
-      const status = error instanceof GrpcEndError ? error.status : failureStatus(service, result);
+      const status = error instanceof GrpcEndError ? error.status : failureStatus(service, result, received);
       return { status: retriesExhausted ? exhausted(status) : status };
     }
   }
@@ -68,13 +73,14 @@ export function rejectionOf(rejected: {
 }
 
 /** Of a call that ran out of time, or whose attempt could not even be begun. */
-function failureStatus(service: string, failed: Failed): StatusObject {
+function failureStatus(service: string, failed: Failed, received: number): StatusObject {
   const { error, timedOut, attempts } = failed;
   if (!timedOut) return plainStatus(Status.INTERNAL, messageOf(error));
   const after = error instanceof AttemptTimeoutError ? ` within ${Math.round(error.timeoutMs)} ms` : '';
+  const had = received === 0 ? 'had no answer' : `had sent ${received} message(s), and was not at its end`;
   return plainStatus(
     Status.DEADLINE_EXCEEDED,
-    `Deadline exceeded: ${service} had no answer${after}, after ${attempts} attempt(s)`,
+    `Deadline exceeded: ${service} ${had}${after}, after ${attempts} attempt(s)`,
   );
 }
 

@@ -9,6 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import type { Attempt, CallAdapter, CallerHold, CallFailure, DegradedReason } from '@bulwark/resilience';
 import { GRPC_METADATA } from '../judge-grpc.js';
+import { quote } from '../option-shapes.js';
 import { CallMethod } from './call-method.js';
 import { GrpcAttempt } from './grpc-attempt.js';
 import { type GrpcAnswer, judgeAnswered, judgeEnded } from './grpc-end.js';
@@ -45,7 +46,10 @@ export class GuardedGrpcCall implements InterceptedCall {
   #spare: InterceptedCall | undefined;
   #target: string | undefined;
   #wantsRead = false;
-  #delivered = false;
+  /** Messages of a stream that were handed on. */
+  #received = 0;
+  /** Why the application's own fallback could not stand in. */
+  #noStandIn: string | undefined;
   #ended = false;
   #cancelledAs: StatusObject | undefined;
 
@@ -152,7 +156,10 @@ export class GuardedGrpcCall implements InterceptedCall {
     plan
       .execute(request, (attempt) => this.#run(prepared, attempt, this.#method.path), this.#adapter(prepared))
       .then(
-        (result) => this.#finish(outcomeOf(service, result, this.#environment.traceId())),
+        (result) =>
+          this.#finish(
+            outcomeOf(service, result, { traceId: this.#environment.traceId(), received: this.#received }),
+          ),
         (error: unknown) => this.#finish({ status: plainStatus(Status.INTERNAL, String(error)) }),
       );
   }
@@ -173,7 +180,7 @@ export class GuardedGrpcCall implements InterceptedCall {
       judge: judgeAnswered,
       judgeError: (error) => judgeEnded(error, countsCancelled),
       callerHold: () => this.#attempt?.hold() ?? NO_HOLD,
-      spent: () => (this.#delivered ? 'delivered' : this.#sent.whole ? 'nothing' : 'sent'),
+      spent: () => (this.#received > 0 ? 'delivered' : this.#sent.whole ? 'nothing' : 'sent'),
       makesStatic: false,
       ...(unary &&
         prepared.simplified !== undefined && {
@@ -183,9 +190,23 @@ export class GuardedGrpcCall implements InterceptedCall {
       ...(fallback !== undefined &&
         !responseStream && {
           fallback: (cause: CallFailure<GrpcAnswer>, reason: DegradedReason) =>
-            standIn(prepared, fallback, { status: outcomeOf(prepared.service, cause).status, reason }),
+            this.#standIn(prepared, fallback, { status: outcomeOf(prepared.service, cause).status, reason }),
         }),
     };
+  }
+
+  /** Throws when there is no message: the call then ends with its own failure, and its details say so. */
+  async #standIn(
+    { within }: PreparedCall,
+    fallback: (failure: GrpcFailure) => unknown,
+    failure: GrpcFailure,
+  ): Promise<GrpcAnswer> {
+    const message: unknown = await within(fallback, failure);
+    if (!this.#method.isAnswer(message)) {
+      this.#noStandIn = `its fallback gave ${quote(message)}, which is no message`;
+      throw new TypeError(this.#noStandIn);
+    }
+    return { status: plainStatus(Status.OK, ''), headers: undefined, message, bytes: undefined };
   }
 
   #run(prepared: PreparedCall, attempt: Attempt, path: string): Promise<GrpcAnswer> {
@@ -231,10 +252,8 @@ export class GuardedGrpcCall implements InterceptedCall {
 
   #hand(message: unknown): void {
     this.#wantsRead = false;
-    if (!this.#delivered) {
-      this.#delivered = true;
-      this.#sent.letGo();
-    }
+    if (this.#received === 0) this.#sent.letGo();
+    this.#received += 1;
     this.#listener.onReceiveMessage?.(message);
   }
 
@@ -244,8 +263,9 @@ export class GuardedGrpcCall implements InterceptedCall {
     this.#guard.signal?.removeEventListener('abort', this.#onSignal);
     this.#parent?.removeListener('cancelled', this.#onParent);
     this.#dropSpare();
-    const { status, headers, message, bytes }: Outcome =
-      this.#cancelledAs === undefined ? outcome : { status: this.#cancelledAs };
+    const ending: Outcome = this.#cancelledAs === undefined ? outcome : { status: this.#cancelledAs };
+    const { headers, message, bytes } = ending;
+    const status = withReason(ending.status, this.#noStandIn);
     const degraded = status.metadata.get(GRPC_METADATA.degraded);
     if (degraded.length > 0) this.#environment.noteDegraded(degraded.join(', '));
     const answer: unknown = bytes === undefined ? message : this.#method.deserialize(bytes);
@@ -269,11 +289,7 @@ export class GuardedGrpcCall implements InterceptedCall {
   }
 }
 
-async function standIn(
-  { within }: PreparedCall,
-  fallback: (failure: GrpcFailure) => unknown,
-  failure: GrpcFailure,
-): Promise<GrpcAnswer> {
-  const message: unknown = await within(fallback, failure);
-  return { status: plainStatus(Status.OK, ''), headers: undefined, message, bytes: undefined };
+function withReason(status: StatusObject, why: string | undefined): StatusObject {
+  if (why === undefined || status.code === Status.OK) return status;
+  return { ...status, details: `${status.details}; ${why}` };
 }
