@@ -4,13 +4,13 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 const [name] = process.argv.slice(2);
 const example = examples.find((candidate) => candidate.name === name);
-if (name === undefined) {
-  say('npm run example -- NAME, where NAME is one of');
-  for (const { name, shows } of examples) say(`  ${name.padEnd(8)} ${shows}`);
-} else if (example === undefined) {
-  process.stderr.write(
-    `there is no example ${name}; there are: ${examples.map(({ name }) => name).join(', ')}\n`,
-  );
+if (example === undefined) {
+  const usage = [
+    name === undefined ? 'Which example?' : `There is no example "${name}"`,
+    'npm run example -- NAME',
+    ...examples.map(({ name, shows }) => `  ${name.padEnd(8)} ${shows}`),
+  ];
+  process.stderr.write(`${usage.join('\n')}\n`);
   process.exitCode = 64;
 } else {
   const { run } = await example.load();

@@ -149,6 +149,15 @@ describe('a bypass by the program', () => {
     expect(bypass.active).toBe(false);
   });
 
+  it('shows control characters of its reason escaped, wherever that came from', async () => {
+    const { bypass, write } = world();
+    bypass.set(MINUTE, 'a\nb\u001b[2J\u009b31m');
+    expect(bypass.state()?.reason).toBe('a\\x0ab\\x1b[2J\\x9b31m');
+    await write('2m\nred \u001b[31m');
+    await bypass.start();
+    expect(bypass.state()?.reason).toBe('red \\x1b[31m');
+  });
+
   it('and one by a file end each by itself: the longer one counts', async () => {
     const { bypass, write, pass } = world();
     await write('2m\nfile');

@@ -169,7 +169,9 @@ export class Bypass {
     return file.untilMs >= call.untilMs ? file : call;
   }
 
+  /** Whoever wrote it: it is shown on terminals, and has none of their commands in it. */
   #reason(): string {
-    return this.#longest()?.reason ?? '';
+    const reason = this.#longest()?.reason ?? '';
+    return reason.replace(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`);
   }
 }

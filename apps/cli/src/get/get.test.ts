@@ -1,3 +1,5 @@
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FakeServer, status } from '../testing/fake-server.js';
 import { runCli } from '../testing/run-cli.js';
@@ -182,6 +184,17 @@ describe('bulwark get', () => {
       headers: { warning: '299 - "say \\"this\\"", 299 - "and that"' },
     });
     expect((await get('br,agents', '-o', 'json')).stderr).toBe('Warning: say "this"\nWarning: and that\n');
+  });
+
+  it('a gRPC port in place of the HTTP port is told as such', async () => {
+    const grpc = createServer();
+    await new Promise<void>((resolve) => grpc.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(grpc.address() as AddressInfo).port}`;
+    const { code, stderr } = await runCli(['get', 'br', '--server', url]);
+    grpc.close();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${url} could not be reached: what answers there speaks no HTTP/1.1`);
+    expect(stderr).toContain('is this the gRPC port?');
   });
 
   it('a server that is not there is one clear line and what to do', async () => {
