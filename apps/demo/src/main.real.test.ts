@@ -1,5 +1,5 @@
 import { eventually } from '@bulwark/testing';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,12 +31,11 @@ function living(run: string): number[] {
 }
 
 /** As a shell starts it in the background: a process group of its own and no terminal. */
-function start(args: readonly string[], until: RegExp) {
+function start(args: readonly string[], until: RegExp, env: Record<string, string> = {}) {
   const run = `${process.pid}-${Math.random()}`;
-  const scratch = mkdtempSync(join(tmpdir(), 'bulwark-demo-'));
   const child = spawn(process.execPath, args, {
     cwd: repository,
-    env: { ...process.env, [MARK]: run },
+    env: { ...process.env, ...env, [MARK]: run },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
@@ -46,8 +45,7 @@ function start(args: readonly string[], until: RegExp) {
   }
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   cleanups.push(() => {
-    for (const pid of living(run)) process.kill(pid, 'SIGKILL');
-    rmSync(scratch, { recursive: true, force: true });
+    for (const pid of living(run)) spawnSync('kill', ['-KILL', String(pid)]);
   });
   const ready = () => eventually(() => until.test(output), { withinMs: 45_000, what: until.source });
   return { pid: child.pid ?? 0, ended, ready, output: () => output, living: () => living(run) };
@@ -117,13 +115,32 @@ describe.runIf(process.platform === 'linux')('the demo', () => {
 });
 
 describe.runIf(process.platform === 'linux')('a bench', () => {
+  const script = [`${repository}scripts/run-built.mjs`, 'test/bench/dist/main.js', 'degrade'];
+  const underWay = /degrade: 7 rounds/;
+
   it('ends with all it started at a signal to its first process', async () => {
-    const script = [`${repository}scripts/run-built.mjs`, 'test/bench/dist/main.js', 'degrade'];
-    const bench = start(script, /degrade: 7 rounds/);
+    const bench = start(script, underWay);
     await bench.ready();
     await eventually(() => bench.living().length >= 3, { withinMs: 20_000 });
     process.kill(bench.pid, 'SIGTERM');
     expect(await within(bench.ended)).toBe(130);
     await nothingIsLeft(bench);
   }, 120_000);
+
+  it('ends with all it started when npm ends the shell between them', async () => {
+    const shell = `${process.execPath} ${script.join(' ')}; exit $?`;
+    const child = ['-e', spawnsShell(shell)];
+    const bench = start(child, underWay, { npm_lifecycle_event: 'bench' });
+    await bench.ready();
+    await eventually(() => bench.living().length >= 5, { withinMs: 20_000 });
+    process.kill(bench.pid, 'SIGTERM');
+    await nothingIsLeft(bench);
+  }, 120_000);
 });
+
+/** A program that does as npm does: its SIGTERM goes to the shell alone. */
+function spawnsShell(command: string): string {
+  return `const shell = require('node:child_process').spawn('sh', ['-c', ${JSON.stringify(command)}], { stdio: 'inherit' });
+process.on('SIGTERM', () => shell.kill('SIGTERM'));
+shell.on('exit', () => process.exit());`;
+}
