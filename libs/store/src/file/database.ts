@@ -51,12 +51,22 @@ function makeDurably(directory: string): void {
   }
   const parent = dirname(directory);
   makeDurably(parent);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeDirectory(directory);
   const handle = openSync(parent, 'r');
   try {
     fsyncSync(handle);
   } finally {
     closeSync(handle);
+  }
+}
+
+/** Not recursively: where a file system takes no directories (/proc) Node's recursive way tries for ever. */
+function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch (error) {
+    const raced = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+    if (!raced) throw error;
   }
 }
 

@@ -112,6 +112,12 @@ describe('opening the embedded store', () => {
     expect(readdirSync(scratch.path)).toEqual([]);
   });
 
+  test('refuses a file system that takes no directories, instead of trying for ever', async () => {
+    // Elsewhere there is no such file system, and the path cannot be made either.
+    directory = '/proc/bulwark/store';
+    await expect(openFileStore({ directory })).rejects.toThrow(StoreError);
+  });
+
   test('refuses a file that a newer version wrote, and leaves it alone', async () => {
     await filled();
     const before = tamper((content) => {
