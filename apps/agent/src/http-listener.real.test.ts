@@ -61,9 +61,14 @@ it('a head that does not come to its end is answered 408 soon after its time', a
 });
 
 it.each([
-  ['Expect: moon', 417, 'one expectation, \\"Expect: 100-continue\\", and not \\"moon\\"'],
-  [`A: ${'x'.repeat(33_000)}`, 431, 'is larger than 32 KiB, the most that is taken'],
-])('a request that says %.20s is refused %i with the limit', async (field, status, sentence) => {
+  [
+    'an expectation of its own',
+    'Expect: moon',
+    417,
+    'one expectation, \\"Expect: 100-continue\\", and not \\"moon\\"',
+  ],
+  ['more than a head may', `A: ${'x'.repeat(33_000)}`, 431, 'is larger than 32 KiB, the most that is taken'],
+])('a request that says %s is refused with the limit', async (_what, field, status, sentence) => {
   const { work, socket } = await listener(() => undefined);
   let heard = '';
   socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
