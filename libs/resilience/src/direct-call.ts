@@ -27,18 +27,24 @@ export function beginDirectly<T>(
   if (!mayBeDirect(shared, request, adapter)) return undefined;
   const { policy, host } = shared;
   const { deadlineMs } = request;
-  const precise = policy.precise || deadlineMs !== undefined || host.ticker === undefined;
+  const precise =
+    policy.precise || policy.attemptMs === Infinity || deadlineMs !== undefined || host.ticker === undefined;
   const nowMs = precise ? host.nowMs() : host.ticker.nowMs();
   const gate = shared.gateFor(request, nowMs);
   const epoch = enterDirectly(shared, gate, nowMs);
   if (epoch < 0) return undefined;
   const call = new DirectCall(shared, request, adapter, gate);
   call.epoch = epoch;
-  call.startedMs = nowMs;
-  call.precise = precise;
+  if (precise) call.beganMs = nowMs;
   call.timeoutMs = deadlineMs === undefined ? policy.attemptMs : policy.attemptUnder(deadlineMs);
   return call;
 }
+
+let resolveTaken: (end: never) => void = () => undefined;
+/** One executor for all promises: what each call allocates is a good part of what it costs. */
+const takeResolve = (resolve: (end: never) => void): void => {
+  resolveTaken = resolve;
+};
 
 /**
  * The first attempt of such a call. Nearly every call ends well; then it has cost no permit and no timer and, under a
@@ -49,17 +55,16 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   slot = -1;
   previous: WheelEntry | undefined = undefined;
   next: WheelEntry | undefined = undefined;
-  startedMs = 0;
   timeoutMs = 0;
-  /** Its times are exact, and not those of a tick. */
-  precise = true;
+  /** Undefined = not known yet, since no tick has come: its times are those of ticks. */
+  beganMs: number | undefined = undefined;
   /** Of the closed breaker it began in. */
   epoch = 0;
   /** The call answers a value and not a result; its adapter is a `ValueAdapter`. */
   wantsValue = false;
   private readonly policy: CompiledPolicy;
   private run: CallWork<T>['run'] | undefined = undefined;
-  private settle: ((end: Ending<T>) => void) | undefined = undefined;
+  private settle: (end: Ending<T>) => void = resolveTaken as (end: Ending<T>) => void;
 
   constructor(
     private readonly shared: GuardShared,
@@ -83,6 +88,10 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
     return this.slot >= 0;
   }
 
+  get startedMs(): number {
+    return this.beganMs ?? this.shared.host.nowMs();
+  }
+
   get full(): boolean {
     const { attemptMs, totalMs } = this.policy.settings.timeout;
     if (attemptMs !== undefined) return this.timeoutMs >= attemptMs;
@@ -94,30 +103,29 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   start(run: CallWork<T>['run']): Promise<CallResult<T> | T> {
     this.run = run;
     const { timer } = this.shared;
-    if (this.timeoutMs === Infinity) this.precise = true;
-    else if (this.precise) timer.start(this, this.startedMs + this.timeoutMs);
-    else timer.startAtTick(this, this.timeoutMs);
-    return new Promise((settle) => {
-      this.settle = settle;
-      try {
-        asPromise(run(this)).then(
-          (value) => {
-            if (!this.over) settle(this.answered(value));
-          },
-          (error: unknown) => {
-            if (!this.over) settle(this.threw(error));
-          },
-        );
-      } catch (error) {
-        settle(this.threw(error));
-      }
-    });
+    if (this.beganMs === undefined) timer.startAtTick(this, this.timeoutMs);
+    else if (this.timeoutMs < Infinity) timer.start(this, this.beganMs + this.timeoutMs);
+    const result = new Promise<CallResult<T> | T>(takeResolve);
+    this.settle = resolveTaken as (end: Ending<T>) => void;
+    try {
+      asPromise(run(this)).then(
+        (value) => {
+          if (!this.over) this.settle(this.answered(value));
+        },
+        (error: unknown) => {
+          if (!this.over) this.settle(this.threw(error));
+        },
+      );
+    } catch (error) {
+      this.settle(this.threw(error));
+    }
+    return result;
   }
 
   /** The timer's: the attempt has had its time. */
   due(nowMs: number): void {
-    this.startedMs = this.dueMs - this.timeoutMs;
-    this.settle?.(this.goOn((execution) => execution.due(nowMs)));
+    this.beganMs = this.dueMs - this.timeoutMs;
+    this.settle(this.goOn((execution) => execution.due(nowMs)));
   }
 
   private answered(value: T): Ending<T> {
@@ -137,9 +145,9 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   /** By the ticker an end is dated by the tick to come: a success must not look older than it is. */
   private leave(gate: BreakerGate, kind: 'success' | 'ignored'): void {
     const { host } = this.shared;
-    if (this.precise || host.ticker === undefined) {
+    if (this.beganMs !== undefined || host.ticker === undefined) {
       const nowMs = host.nowMs();
-      gate.ended(this.epoch, { kind, durationMs: nowMs - this.startedMs }, nowMs);
+      gate.ended(this.epoch, { kind, durationMs: nowMs - (this.beganMs ?? nowMs) }, nowMs);
     } else if (kind === 'success') {
       gate.succeeded(this.epoch, host.ticker.nowMs() + TICK_MS);
     } else {
@@ -160,13 +168,12 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   private goOn(how: (execution: CallExecution<T>) => void): Promise<CallResult<T> | T> {
     const { shared, policy, gate, epoch, request, adapter, run } = this;
     if (run === undefined) throw new Error('a call goes on that was not begun');
-    if (!this.precise && this.waiting) {
-      // Known by the tick that came after it. A call that has met none has all of its time before it.
-      this.startedMs = shared.timer.beganMs(this, this.timeoutMs) ?? shared.host.nowMs();
-    }
+    // Known by the tick that came after it. A call that has met none has all of its time before it.
+    const startedMs = this.beganMs ?? shared.timer.beganMs(this, this.timeoutMs) ?? shared.host.nowMs();
+    this.beganMs = startedMs;
     shared.timer.cancel(this);
     const result = new Promise<CallResult<T>>((settle) => {
-      const execution = new CallExecution(shared, { request, adapter, run, settle }, this.startedMs, policy);
+      const execution = new CallExecution(shared, { request, adapter, run, settle }, startedMs, policy);
       execution.adopt(this, gate, epoch);
       how(execution);
     });
