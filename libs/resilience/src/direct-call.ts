@@ -40,7 +40,8 @@ export function beginDirectly<T>(
   return call;
 }
 
-let resolveTaken: (end: never) => void = () => undefined;
+const notBegun = (): void => undefined;
+let resolveTaken: (end: never) => void = notBegun;
 /** One executor for all promises: what each call allocates is a good part of what it costs. */
 const takeResolve = (resolve: (end: never) => void): void => {
   resolveTaken = resolve;
@@ -64,7 +65,7 @@ export class DirectCall<T> extends Abortable implements RunningAttempt, WheelEnt
   wantsValue = false;
   private readonly policy: CompiledPolicy;
   private run: CallWork<T>['run'] | undefined = undefined;
-  private settle: (end: Ending<T>) => void = resolveTaken as (end: Ending<T>) => void;
+  private settle: (end: Ending<T>) => void = notBegun;
 
   constructor(
     private readonly shared: GuardShared,
