@@ -4,8 +4,7 @@ export function asPromise<T>(given: Promise<T> | T): Promise<T> {
 }
 
 /** A call without a function is a mistake of the program, to be told at once and counted nowhere. */
-export function notCallable(run: unknown): TypeError | undefined {
-  if (typeof run === 'function') return undefined;
+export function notCallable(run: unknown): TypeError {
   return new TypeError(
     `a call needs the function that makes its attempts, not ${run === null ? 'null' : typeof run}`,
   );

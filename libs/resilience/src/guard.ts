@@ -32,8 +32,7 @@ export class Guard {
     run: (attempt: Attempt) => Promise<T>,
     adapter: CallAdapter<T>,
   ): Promise<CallResult<T>> {
-    const mistake = notCallable(run);
-    if (mistake !== undefined) return Promise.reject(mistake);
+    if (typeof run !== 'function') return Promise.reject(notCallable(run));
     const direct = this.beginDirectly(request, adapter);
     if (direct !== undefined) return direct.start(run) as Promise<CallResult<T>>;
     return new Promise((settle) => this.start({ request, run, adapter, settle }));
@@ -41,8 +40,7 @@ export class Guard {
 
   /** The same for callers who want a value: what is not fresh is what `adapter.conclude` makes of it, or throws. */
   run<T>(request: CallRequest, run: (attempt: Attempt) => Promise<T>, adapter: ValueAdapter<T>): Promise<T> {
-    const mistake = notCallable(run);
-    if (mistake !== undefined) return Promise.reject(mistake);
+    if (typeof run !== 'function') return Promise.reject(notCallable(run));
     const { core } = this;
     if (core.policy.attemptMs === Infinity && this.drillUntilMs === -Infinity) {
       const unbounded = callUnbounded(core, request, run, adapter);
