@@ -5,12 +5,13 @@ import type { BreakerGate } from './breaker-gate.js';
 import { breakerName } from './breaker-name.js';
 import type { Waiter } from './bulkhead.js';
 import type { CallFailure, CallResult, DegradedReason, Judgement } from './call.js';
-import { type Failed, failedCall } from './call-results.js';
+import { type Failed, failedCall, refreshingCall, rejectedCall } from './call-results.js';
 import type { CallTask } from './call-task.js';
 import { type Classified, classify, classifyAnswer } from './classify.js';
 import type { CompiledPolicy } from './compiled-policy.js';
 import { FallbackRun } from './fallback-run.js';
 import type { GuardShared } from './guard-shared.js';
+import { type RememberedEnd, rememberAnswer } from './last-good-writes.js';
 import { callerHold, isHeldUp, judgeAnswer, judgeThrown, spentBy, wasStalled } from './judging.js';
 import { Permit, type Refusal } from './permit.js';
 import { decideRetry, whyStopped } from './retry-decision.js';
@@ -228,18 +229,23 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     const classified = classifyAnswer(judgement, this.policy.settings.failures);
     const nowMs = this.shared.host.nowMs();
     this.endAttempt(attempt, classified, nowMs);
-    const { cacheKey } = this.task.request;
-    if (classified.meaning === 'ok' || classified.meaning === 'refused') {
-      if (cacheKey !== undefined && this.shared.cache !== undefined) {
-        const { startedMs } = attempt;
-        if (classified.meaning === 'refused') this.shared.cache.drop(cacheKey, startedMs);
-        else if (judgement.keep !== false) this.shared.cache.store(cacheKey, value, { startedMs, nowMs });
-      }
+    const { meaning } = classified;
+    if (meaning === 'ok' || meaning === 'refused') {
+      this.remember(attempt, { meaning, judgement, nowMs }, value);
       this.shared.totals.fresh += 1;
       this.finish({ kind: 'fresh', value, attempts: this.attempts, policy: this.policy.label });
       return;
     }
-    this.failed(this.failure(value, undefined), { judgement, meaning: classified.meaning }, nowMs);
+    this.failed(this.failure(value, undefined), { judgement, meaning }, nowMs);
+  }
+
+  private remember(
+    { startedMs }: RunningAttempt,
+    end: Pick<RememberedEnd, 'meaning' | 'judgement' | 'nowMs'>,
+    value: T | undefined,
+  ): void {
+    const { cacheKey } = this.task.request;
+    rememberAnswer(this.shared.cache, { cacheKey, startedMs, ...end }, value);
   }
 
   /** The attempt ended with an error. */
@@ -252,11 +258,10 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     const classified = classify({ how: 'threw', judgement }, this.policy.settings.failures);
     const nowMs = this.shared.host.nowMs();
     this.endAttempt(attempt, classified, nowMs);
-    const { cacheKey } = this.task.request;
-    if (classified.meaning === 'refused' && cacheKey !== undefined) {
-      this.shared.cache?.drop(cacheKey, attempt.startedMs);
-    }
-    this.failed(this.failure(undefined, error), { judgement, meaning: classified.meaning }, nowMs);
+    const { meaning } = classified;
+    // An error is no answer to remember, whatever status it names.
+    if (meaning === 'refused') this.remember(attempt, { meaning, judgement, nowMs }, undefined);
+    this.failed(this.failure(undefined, error), { judgement, meaning }, nowMs);
   }
 
   private timedOut(nowMs: number): void {
@@ -346,15 +351,10 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
       this.fallBack(this.lastFailure.cause, this.lastFailure.reason, nowMs);
       return;
     }
-    const { reason, retryAfterMs } = refusal;
+    const { reason } = refusal;
     this.shared.totals.rejected[reason] += 1;
     this.shared.emit({ type: 'rejected', operation, key: this.gate?.key, reason, detail });
-    const { label } = this.policy;
-    this.fallBack(
-      { kind: 'rejected', reason, retryAfterMs, detail, attempts: this.attempts, policy: label },
-      reason,
-      nowMs,
-    );
+    this.fallBack(this.rejected(refusal, detail), reason, nowMs);
   }
 
   private waitedTooLong(nowMs: number): void {
@@ -426,15 +426,9 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
 
   /** Overload: the simplified answer before the queue; when it fails, the queue after all. */
   private simplifyFirst(nowMs: number): void {
-    const cause: CallFailure<T> = {
-      kind: 'rejected',
-      reason: 'bulkhead-full',
-      retryAfterMs: undefined,
-      detail: this.shared.bulkhead.numbers(),
-      attempts: this.attempts,
-      policy: this.policy.label,
-    };
-    this.startFallback({ cause, reason: 'bulkhead-full' }, 'simplified', nowMs);
+    const reason = 'bulkhead-full';
+    const cause = this.rejected({ reason, retryAfterMs: undefined }, this.shared.bulkhead.numbers());
+    this.startFallback({ cause, reason }, 'simplified', nowMs);
   }
 
   private startFallback(
@@ -474,17 +468,7 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     this.refreshing = turn === 'mine';
     const held = turn === 'other' ? cache.find(cacheKey, nowMs) : undefined;
     if (held === undefined) return false;
-    this.finishDegraded({
-      kind: 'degraded',
-      mode: 'last-good',
-      value: held.value as T,
-      fixed: undefined,
-      ageMs: held.ageMs,
-      reason: 'refreshing',
-      cause: this.failure(undefined, undefined),
-      attempts: 0,
-      policy: this.policy.label,
-    });
+    this.finishDegraded(refreshingCall(held, this.policy.label));
     return true;
   }
 
@@ -507,6 +491,10 @@ export class CallExecution<T> extends WheelEntry implements Waiter, AttemptLimit
     if (this.onAbort !== undefined) signal?.removeEventListener('abort', this.onAbort);
     if (this.refreshing && cacheKey !== undefined) this.shared.cache?.endRefresh(cacheKey, this);
     this.task.settle(result);
+  }
+
+  private rejected(refusal: Refusal, detail: string): CallFailure<T> {
+    return rejectedCall(refusal, { detail, attempts: this.attempts, policy: this.policy.label });
   }
 
   private failure(value: T | undefined, error: unknown): Failed<T> {
