@@ -3,6 +3,7 @@ import { eventually, startProcess, temporaryDirectory } from '@bulwark/testing';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rowClient, type RowClient } from './layers/grpc-client.js';
+import { hurryBesidePatience } from './layers/hurried-callers.js';
 import { deadlineOf, serviceOf, tsProgram, type Service } from './layers/layer.js';
 import { expectFleetStaysClosed, POLICY_COUNT, startServerWithPolicies } from './layers/policies.js';
 import type { Server } from './programs.js';
@@ -92,23 +93,9 @@ describe('three gRPC services in a row, each a process with the SDK inside', () 
   it('trips nothing by 1,000 calls with a deadline of 1 ms, while another caller’s calls go on succeeding', async () => {
     const impatientCall = clientOf(gateway, 'prices', leaf);
     const patientCall = clientOf(backOffice, 'prices', leaf);
-    let impatient = true;
-    const patient = (async () => {
-      const codes: status[] = [];
-      while (impatient || codes.length < 5) codes.push((await patientCall('/well?pause=leaf')).code);
-      return codes;
-    })();
-    const hurried: status[] = [];
-    const hurry = async () => {
-      for (let n = 0; n < 100; n += 1) {
-        hurried.push((await impatientCall('/well?hurried&pause=leaf', 1)).code);
-      }
-    };
-    await Promise.all(Array.from({ length: 10 }, hurry));
-    impatient = false;
-    const codes = await patient;
+    const { hurried, patient } = await hurryBesidePatience(impatientCall, patientCall);
     expect([hurried.length, new Set(hurried)]).toEqual([1_000, new Set([status.DEADLINE_EXCEEDED])]);
-    expect(new Set(codes)).toEqual(new Set([status.OK]));
+    expect(new Set(patient)).toEqual(new Set([status.OK]));
     for (const bulwark of [gateway, backOffice]) {
       const found = bulwark.state().policies.find(({ service }) => service === 'prices')!;
       expect(found.breakers.map(({ state }) => state)).toEqual(['closed']);
